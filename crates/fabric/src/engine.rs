@@ -1,19 +1,19 @@
-//! The thread that is the network: real time in, virtual time along with it.
+//! The thread of the network: virtual time follows real time.
 //!
-//! Virtual time is the real time since the start. One turn of the loop lets everything happen that is due, takes what the
-//! hosts have sent meanwhile, and waits until a host is to be interrupted or sends. What happens in between is settled
-//! later, at its own virtual time: only hosts could see a difference.
+//! Virtual time is the real time since the start. One turn of the loop processes all events that are due, reads the
+//! packets that the hosts have sent meanwhile, and waits until a host must be interrupted or sends. Events in between
+//! are processed later, at their own virtual time: only hosts could see a difference.
 //!
-//! Waiting is dear: a sleep costs some 20 us of CPU time on a virtual machine and ends as much too late. So there are
-//! two ways to wait ([`Pace`]). While there is little to do, a sleep ends early by as much as sleeps have been late,
-//! and the rest is spent looking: frames are handed over on time. Under load the loop rests for [`REST_NS`] after each
-//! turn: frames are passed on in batches, at most that late.
+//! Waiting is expensive: a sleep costs about 20 us of CPU time on a virtual machine and ends about as much too late. So
+//! there are two ways to wait ([`Pace`]). With little work, a sleep ends early by as much as sleeps have been late, and
+//! the rest of the time is spent polling: frames are delivered on time. Under load the loop sleeps for [`REST_NS`]
+//! after each turn: frames are delivered in batches, at most that late.
 //!
-//! Work that takes longer than it may shows as **lag**, the real time at which something was done minus the virtual time at
-//! which it was due. A turn covers at most [`TURN_NS_MAX`] beyond what was due, so a fabric that cannot keep up becomes a
-//! slower network rather than one that reads its hosts ever less often. Lag beyond [`LAG_NS_MAX`] is given up: the virtual
-//! clock is set back, and what was lost is counted. A measurement reads these counters and discards the intervals
-//! in which the engine was late.
+//! If work takes too long, it is visible as **lag**: the real time of an action minus the virtual time at which it was
+//! due. A turn covers at most [`TURN_NS_MAX`] beyond the due time. So a fabric that cannot keep up becomes a slower
+//! network, and does not read its hosts less and less often. Lag beyond [`LAG_NS_MAX`] is given up: the virtual clock
+//! is set back, and the lost time is counted. A measurement reads these counters and discards the intervals in which
+//! the engine was late.
 
 use crate::{
     hosts::Hosts,
@@ -33,22 +33,22 @@ use std::{
     time::Duration,
 };
 
-/// Rest after each turn under load, which is also the latest that a frame is handed over without need.
+/// Sleep after each turn under load. A frame is delayed at most by this without need.
 const REST_NS: Nanos = 100_000;
-/// Longest wait while a host has more to send than its NIC has room for.
+/// Longest wait while a host has more packets than its NIC has space for.
 const REFILL_NS: Nanos = 200_000;
 /// Most virtual time that one turn covers.
 const TURN_NS_MAX: Nanos = 1_000_000;
 /// Lag that is not caught up with.
 const LAG_NS_MAX: Nanos = 20_000_000;
-/// Most that a sleep is cut short by, and so the most that is spent looking.
+/// Most that a sleep is shortened by, and so the longest polling.
 const LATE_NS_MAX: Nanos = 40_000;
 
-/// What a fabric's owner asks of its thread.
+/// Requests of a fabric's owner to its thread.
 #[derive(Debug)]
 pub(crate) enum FabricRequest {
     Stats(SyncSender<FabricStats>),
-    /// Answered by the monotonic time at which it took effect.
+    /// The answer is the monotonic time at which it took effect.
     Change(ChangeSpec, SyncSender<Result<Nanos, ChangeFailure>>),
 }
 
@@ -60,14 +60,14 @@ pub(crate) struct Engine {
     /// Real time at virtual time 0.
     epoch: Nanos,
     pace: Pace,
-    /// None where the scheduler has no such policy.
+    /// None if the scheduler has no such policy.
     haste: Option<Haste>,
     lag: LagStats,
 }
 
 impl Engine {
     pub(crate) fn new(plan: FabricPlan, network: Network<Segment>, hosts: Hosts) -> io::Result<Self> {
-        // A late thread is a slow network. Where the priority is not permitted, the lag shows it.
+        // A late thread is a slow network. If the priority is not permitted, the lag shows it.
         let haste = system::hurry_thread().ok();
         let poller = Poller::new()?;
         for (index, host) in hosts.list.iter().enumerate() {
@@ -91,7 +91,7 @@ impl Engine {
             let (began, behind) = self.turn()?;
             let woken = if behind { self.wait(Some(0))? } else { self.sleep(began)? };
             if woken {
-                // The last turn may be long ago: what is asked is about now.
+                // The last turn may be long ago, and the request is about the current time.
                 self.turn()?;
                 if !self.answer(requests)? {
                     return Ok(());
@@ -100,7 +100,8 @@ impl Engine {
         }
     }
 
-    /// Lets happen what is due, and takes what hosts have sent. Returns when it began, and whether there is more to do.
+    /// Processes events that are due, and reads packets of hosts. Returns when it began, and whether there is more
+    /// work.
     fn turn(&mut self) -> io::Result<(Nanos, bool)> {
         let due = self.network.next_interrupt();
         let (began, until) = self.begin(due);
@@ -112,7 +113,7 @@ impl Engine {
         Ok((began, until < began || more))
     }
 
-    /// Waits for what comes next. Returns whether the owner wants something.
+    /// Waits for the next event. Returns whether the owner has a request.
     fn sleep(&mut self, began: Nanos) -> io::Result<bool> {
         let mut now = self.clock();
         if self.pace.is_high(began, now, self.hosts.handled) {
@@ -140,7 +141,7 @@ impl Engine {
         system::now_ns() - self.epoch
     }
 
-    /// The time, and up to when a turn goes that has something to do since `due`. Time that cannot be made up is given up.
+    /// The time, and the end of a turn whose work is due since `due`. Time that cannot be caught up with is given up.
     fn begin(&mut self, due: Option<Nanos>) -> (Nanos, Nanos) {
         let now = self.clock();
         let Some(due) = due.filter(|&due| due < now) else { return (now, now) };
@@ -155,7 +156,7 @@ impl Engine {
         (due, due)
     }
 
-    /// Serves all requests that wait. False once the owner has hung up.
+    /// Serves all waiting requests. False once the owner has disconnected.
     fn answer(&mut self, requests: &Receiver<FabricRequest>) -> io::Result<bool> {
         loop {
             match requests.try_recv() {
@@ -186,7 +187,7 @@ impl Engine {
     }
 }
 
-/// How the loop waits, from how busy it has been and how late its sleeps have ended.
+/// How the loop waits, by its load and by how late its sleeps have ended.
 #[derive(Debug, Default)]
 struct Pace {
     /// When the last turn with work began, and the packets handled by then.
@@ -200,7 +201,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Takes down a turn's work. True if so much of the time is spent on work that batches pay.
+    /// Records a turn's work. True if so much of the time is work that batches are better.
     fn is_high(&mut self, began: Nanos, ended: Nanos, handled: u64) -> bool {
         if handled == self.handled {
             return false;
@@ -213,7 +214,7 @@ impl Pace {
         self.work_ns * 5 > self.turn_ns
     }
 
-    /// Takes down how long a sleep was and should have been. Sleeps that a host cut short say nothing.
+    /// Records the requested and the real length of a sleep. Sleeps that a host interrupted are ignored.
     fn slept(&mut self, took: Nanos, asked: Nanos) {
         if took >= asked {
             self.late_ns = mean(self.late_ns, (took - asked).min(LATE_NS_MAX));
@@ -221,7 +222,7 @@ impl Pace {
     }
 }
 
-/// A mean that forgets: the new value counts for a sixteenth.
+/// An exponential mean: the new value has a weight of a sixteenth.
 fn mean(before: Nanos, value: Nanos) -> Nanos {
     before - before / 16 + value / 16
 }

@@ -1,4 +1,4 @@
-//! The handle of a fabric that runs: start, look, change, stop.
+//! The handle of a running fabric: start, query, change, stop.
 
 use crate::{
     engine::{Engine, FabricRequest},
@@ -26,13 +26,13 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Makes all TAPs and carries packets among them from now on.
+    /// Makes all TAPs and carries packets between them from now on.
     pub fn start(spec: &FabricSpec) -> Result<Self, FabricError> {
         spec.validate()?;
         let spec = spec.clone();
         let (requests, inbox) = channel();
         let (ready, started) = sync_channel(1);
-        // Packets are shared within the thread only, so it builds what it works with.
+        // Packets are shared within the thread only, so the thread builds its own objects.
         let work = move || {
             let engine =
                 FabricPlan::build(&spec).map_err(FabricError::from).and_then(|(plan, network, hosts)| {
@@ -63,7 +63,7 @@ impl Fabric {
         answer.recv().map_err(|_| FabricError::Died)
     }
 
-    /// Changes what is named while packets flow, and returns the monotonic time at which it took effect. If anything in it
+    /// Applies a change while packets flow, and returns the monotonic time at which it took effect. If anything in it
     /// is wrong nothing changes.
     pub fn change(&self, change: ChangeSpec) -> Result<Nanos, FabricError> {
         let (reply, answer) = sync_channel(1);
@@ -75,7 +75,7 @@ impl Fabric {
         }
     }
 
-    /// Ends the fabric and removes its TAPs. Returns what ended it earlier, if anything did.
+    /// Ends the fabric and removes its TAPs. Returns the error that ended it earlier, if there was one.
     pub fn stop(mut self) -> Result<(), FabricError> {
         match self.hang_up() {
             None | Some(Ok(Ok(()))) => Ok(()),
@@ -110,7 +110,7 @@ impl Drop for Fabric {
 /// Why a fabric cannot start, change or continue.
 #[derive(Debug, Error)]
 pub enum FabricError {
-    /// The specification or the change makes no sense.
+    /// The specification or the change is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// An interface could not be made or changed.
@@ -124,7 +124,7 @@ pub enum FabricError {
     /// Some other refusal of the operating system.
     #[error("the fabric cannot run: {0}")]
     Host(io::Error),
-    /// Its thread is gone.
+    /// Its thread has ended.
     #[error("the fabric has ended")]
     Died,
 }

@@ -1,4 +1,4 @@
-//! The hosts' side: TAPs to read from and to write to.
+//! The hosts' side: TAPs for reading and writing.
 
 use crate::{
     packet::{Merger, PACKET_BYTES_MAX, Packet, Segment, frames},
@@ -13,7 +13,7 @@ use std::{
     vec,
 };
 
-/// Packets read from one TAP before the others have their turn.
+/// Packets read from one TAP before the next one is read.
 const READS_PER_TURN: usize = 32;
 /// Packets longer than this keep the memory they were read into; shorter ones are copied.
 const COPY_BYTES_MAX: usize = 12 * 1024;
@@ -24,7 +24,7 @@ pub(crate) struct TapHost {
     pub(crate) tap: Tap,
     pub(crate) name: String,
     pub(crate) mac: [u8; 6],
-    /// What the fabric last gave it.
+    /// The MTU that the fabric set last.
     pub(crate) mtu: u32,
     carrier: bool,
     /// The kernel may have more for us.
@@ -32,16 +32,16 @@ pub(crate) struct TapHost {
     pub(crate) stats: HostStats,
 }
 
-/// Counters of one TAP: packets as the host sees them, before they are cut and after they were merged.
+/// Counters of one TAP: packets as the host sees them, before segmentation and after merging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct HostStats {
-    /// Packets that the host has handed over.
+    /// Packets that the host has sent.
     pub(crate) packets_sent: u64,
-    /// Packets that it was given.
+    /// Packets that the host has received.
     pub(crate) packets_received: u64,
-    /// Frames of those that it did not take: the interface was down, or memory short.
+    /// Frames that it did not accept: the interface was down, or there was too little memory.
     pub(crate) frames_refused: u64,
-    /// Packets whose headers made no sense.
+    /// Packets with invalid headers.
     pub(crate) malformed: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Hosts {
 }
 
 impl TapHost {
-    /// Makes the TAP that the specification asks for.
+    /// Makes the TAP of the specification.
     pub(crate) fn open(spec: &InterfaceSpec, mac: Option<[u8; 6]>, carrier: bool) -> io::Result<Self> {
         let options = TapOptions {
             name: &spec.interface,
@@ -76,7 +76,7 @@ impl TapHost {
         Ok(host)
     }
 
-    /// Lets the host's stack see its cable plugged in or pulled out.
+    /// Tells the host's stack that its cable was plugged in or pulled out.
     pub(crate) fn set_carrier(&mut self, carrier: bool) -> io::Result<()> {
         if self.carrier != carrier {
             self.tap.set_carrier(carrier)?;
@@ -97,12 +97,12 @@ impl Hosts {
         }
     }
 
-    /// Whether some host has, or may have, more to send than its ring has had room for.
+    /// Whether a host has, or may have, more packets than its ring had space for.
     pub(crate) fn is_any_waiting(&self) -> bool {
         self.list.iter().any(|host| host.readable)
     }
 
-    /// Lets every host that has something to send do so, as far as its ring has room. Returns whether some have more.
+    /// Reads the packets of every host, as far as its ring has space. Returns whether some have more.
     pub(crate) fn read(&mut self, network: &mut Network<Segment>) -> io::Result<bool> {
         let mut more = false;
         for (host, interface) in self.list.iter_mut().zip(network.interfaces()) {

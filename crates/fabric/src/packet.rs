@@ -1,11 +1,11 @@
-//! Packets as a NIC sees them: what a host hands over, the frames that it becomes, and what another host is given.
+//! Packets as a NIC sees them: a packet of a host, its frames, and the packet for another host.
 //!
-//! A host's stack leaves work to its NIC, and the `virtio_net_hdr` in front of a packet says which: up to 64 KiB of TCP
-//! are to be cut into frames (large send offload), checksums are to be completed. The cutting costs nothing: all frames
-//! of a packet share its memory ([`Segment`] is a packet and a number) and get headers of their own only when they are
-//! delivered. The checksum is never completed: the receiver is told that its NIC has verified it, which is true, since
-//! no bit flips here. `merge.rs` is the way back: segments that follow each other become one packet again (receive
-//! segment coalescing).
+//! A host's stack leaves work to its NIC, and the `virtio_net_hdr` in front of a packet describes it: up to 64 KiB of
+//! TCP must be cut into frames (large send offload), and checksums must be completed. The segmentation costs nothing:
+//! all frames of a packet share its memory ([`Segment`] is a packet and a number) and get their own headers only when
+//! they are delivered. The checksum is never completed: the receiver is told that its NIC has verified it, which is
+//! true, because no bits change here. `merge.rs` does the reverse: consecutive segments become one packet again
+//! (receive segment coalescing).
 
 mod headers;
 mod merge;
@@ -20,7 +20,7 @@ pub(crate) use merge::Merger;
 /// Bytes of the longest packet: its header, an Ethernet header and 64 KiB, rounded up.
 pub(crate) const PACKET_BYTES_MAX: usize = 66 * 1024;
 
-/// What a host has handed over, the header in front included.
+/// A packet of a host, with the header in front.
 #[derive(Debug)]
 pub(crate) struct Packet {
     bytes: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct Segment {
 }
 
 impl Packet {
-    /// Reads the headers. None if they are no Ethernet frame, or ask for what we did not offer.
+    /// Reads the headers. None if they are not an Ethernet frame, or request an offload that we did not offer.
     pub(crate) fn parse(bytes: Vec<u8>) -> Option<Self> {
         let frame = bytes.get(VNET_HEADER_BYTES..)?;
         let layout = HeaderLayout::of(frame)?;
@@ -67,7 +67,7 @@ impl Packet {
         self.layout.end - self.layout.header_bytes
     }
 
-    /// Where the payload of a segment is in the frame.
+    /// The range of a segment's payload in the frame.
     fn payload(&self, index: usize) -> Range<usize> {
         let HeaderLayout { header_bytes, end, .. } = self.layout;
         if self.segment_bytes == 0 {

@@ -1,4 +1,4 @@
-//! The names of a specification: what they are in the network, and what is in force.
+//! The names of a specification: their objects in the network, and the current settings.
 
 mod change;
 
@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, io, ops::Range};
 
 pub(crate) use change::ChangeFailure;
 
-/// What a network is made of, by name.
+/// The objects of a network, by name.
 #[derive(Debug, Default)]
 pub(crate) struct FabricPlan {
     pub(crate) switches: BTreeMap<String, (SwitchId, SwitchConfig)>,
@@ -32,12 +32,12 @@ pub(crate) struct PlannedPort {
     pub(crate) hosts: Range<usize>,
 }
 
-/// What is in force at a port; see [`PortSpec`].
+/// The current settings of a port; see [`PortSpec`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortSettings {
     /// The cable.
     pub wire: WireConfig,
-    /// Most bytes that wait at the switch for this port; none = the switch's setting.
+    /// Most bytes that wait at the switch for this port; None: the switch's setting.
     pub queue_bytes: Option<u64>,
     /// The card.
     pub nic: NicConfig,
@@ -51,12 +51,12 @@ pub(crate) struct Trunk {
     pub(crate) settings: TrunkSettings,
 }
 
-/// What is in force on a trunk; see [`TrunkSpec`].
+/// The current settings of a trunk; see [`TrunkSpec`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrunkSettings {
     /// The cable.
     pub wire: WireConfig,
-    /// Most bytes that wait at either end; none = the switch's setting.
+    /// Most bytes that wait at either end; None: the switch's setting.
     pub queue_bytes: Option<u64>,
     /// Each link of the cable.
     pub links: Vec<LinkConfig>,

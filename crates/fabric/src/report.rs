@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// All counters. Unless a field says otherwise, it counts from the start.
 #[derive(Clone, Debug, Serialize)]
 pub struct FabricStats {
-    /// Time since the start, as the network has lived it.
+    /// Virtual time since the start.
     pub elapsed_ns: Nanos,
-    /// What the fabric's thread does for it.
+    /// The work of the fabric's thread.
     #[serde(flatten)]
     pub effort: Effort,
     /// Ports of hosts and arrays.
@@ -28,19 +28,19 @@ pub struct FabricStats {
 /// The fabric's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Effort {
-    /// CPU time. Without NAPI it carries frames into the hosts' stacks too.
+    /// CPU time. Without NAPI it includes the receiving hosts' stacks.
     pub cpu_us: u64,
-    /// How soon it runs when it has to: `real_time`, `priority` (the highest of ordinary threads), `slices` (short ones,
-    /// like everybody else) or `ordinary`.
+    /// The scheduling of the thread: `real_time`, `priority` (the highest of ordinary threads), `slices` (short time
+    /// slices of an ordinary thread) or `ordinary`.
     pub scheduling: &'static str,
     /// How late it was.
     pub lag: LagStats,
 }
 
-/// Lag from which on a measurement is to be doubted.
+/// Lag above which a measurement is doubtful.
 const LATE_NS: Nanos = 1_000_000;
 
-/// How late things were done.
+/// How late events were processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LagStats {
     /// Longest ever.
@@ -49,9 +49,9 @@ pub struct LagStats {
     pub recent_max_ns: Nanos,
     /// Turns that began more than a millisecond late.
     pub late_turns: u64,
-    /// Of the network's time, what was settled more than a millisecond after it.
+    /// Part of the network's time whose events were processed more than a millisecond late.
     pub late_ns: Nanos,
-    /// Time that was given up: the network did not move.
+    /// Time that was given up: the network stood still.
     pub given_up_ns: Nanos,
 }
 
@@ -63,7 +63,7 @@ pub struct NamedPortStats {
     pub port: PortStats,
     /// Whether the host sees a carrier.
     pub carrier: bool,
-    /// What is in force.
+    /// The current settings.
     pub settings: PortSettings,
     /// TAPs by name.
     pub interfaces: BTreeMap<String, InterfaceStats>,
@@ -75,7 +75,7 @@ pub struct NamedTrunkStats {
     /// Both ways.
     #[serde(flatten)]
     pub trunk: TrunkStats,
-    /// What is in force.
+    /// The current settings.
     pub settings: TrunkSettings,
 }
 
@@ -85,7 +85,7 @@ pub struct NamedSwitchStats {
     /// As a whole.
     #[serde(flatten)]
     pub switch: SwitchStats,
-    /// What is in force.
+    /// The current settings.
     pub settings: SwitchConfig,
 }
 
@@ -102,7 +102,7 @@ pub struct InterfaceStats {
 }
 
 impl LagStats {
-    /// Takes down a turn: what was due since `due` is settled up to `until`, at the time `now`.
+    /// Records a turn: events that were due since `due` are processed up to `until`, at the time `now`.
     pub(crate) fn note(&mut self, due: Nanos, until: Nanos, now: Nanos) {
         let lag = now.saturating_sub(due);
         self.max_ns = self.max_ns.max(lag);

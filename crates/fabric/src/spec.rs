@@ -1,8 +1,8 @@
-//! What a fabric is and how it may change while it runs, as JSON (version 1).
+//! The specification of a fabric, and its changes at run time, as JSON (version 1).
 //!
-//! A **port** is a physical NIC port, cabled to a switch; each of its **interfaces** is a TAP in some network
-//! namespace, with a VLAN and a priority of its own. **Trunks** join switches, which must form a tree. A port or trunk
-//! with several `links` is a LAG, or a host's team: every flow takes one of those that are up. Unknown keys are refused.
+//! A **port** is a physical NIC port, cabled to a switch. Each of its **interfaces** is a TAP in a network namespace,
+//! with its own VLAN and priority. **Trunks** join switches, which must form a tree. A port or trunk with several
+//! `links` is a LAG, or a host's team: every flow uses one of the links that are up. Unknown keys are refused.
 
 mod change;
 
@@ -62,7 +62,7 @@ pub struct PortSpec {
     /// The cable.
     #[serde(default)]
     pub wire: WireConfig,
-    /// Most bytes that a priority may have waiting at the switch for this port; none = what the switch says.
+    /// Most bytes that a priority may have waiting at the switch for this port; None: the switch's setting.
     #[serde(default)]
     pub queue_bytes: Option<u64>,
     /// The card.
@@ -81,10 +81,10 @@ pub struct InterfaceSpec {
     pub netns: Option<String>,
     /// Name of the interface there, at most 15 bytes.
     pub interface: String,
-    /// What counters and changes call it, unique on its port; none = as the interface.
+    /// Its name in counters and changes, unique on its port; None: the name of the interface.
     #[serde(default)]
     pub name: Option<String>,
-    /// Address, for example `02:00:00:00:01:00`; none = one that the kernel makes up.
+    /// Address, for example `02:00:00:00:01:00`; None: the kernel makes one.
     #[serde(default)]
     pub mac: Option<String>,
     /// Longest payload of a frame (L3); 1500.
@@ -99,8 +99,8 @@ pub struct InterfaceSpec {
     /// Frames that the host may queue above the NIC's ring (txqueuelen); 10000.
     #[serde(default = "default_queue_frames")]
     pub queue_frames: u32,
-    /// Frames are received by the kernel's NAPI of the host's namespace, which can be a thread that is charged to the host;
-    /// else the fabric's own thread carries them into the host's stack. false.
+    /// The kernel's NAPI of the host's namespace receives the frames; it can be a thread whose CPU time counts for the
+    /// host. Otherwise the fabric's own thread runs the host's stack. false.
     #[serde(default)]
     pub napi: bool,
 }
@@ -121,7 +121,7 @@ pub struct TrunkSpec {
     /// The cable.
     #[serde(default)]
     pub wire: WireConfig,
-    /// Most bytes that a priority may have waiting at either end; none = what the switch says.
+    /// Most bytes that a priority may have waiting at either end; None: the switch's setting.
     #[serde(default)]
     pub queue_bytes: Option<u64>,
 }
@@ -129,7 +129,7 @@ pub struct TrunkSpec {
 /// What is wrong with a specification or a change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
-    /// Not the JSON that is expected.
+    /// Invalid JSON.
     #[error("{0}")]
     Json(String),
     /// Made for another version.
@@ -142,7 +142,7 @@ pub enum SpecError {
         at: String,
         /// The key there.
         key: String,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
 }
@@ -221,7 +221,7 @@ impl PortSpec {
 }
 
 impl InterfaceSpec {
-    /// What counters and changes call it.
+    /// Its name in counters and changes.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.interface)
     }

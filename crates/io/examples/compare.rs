@@ -1,4 +1,4 @@
-//! The two drivers side by side, interleaved: `cargo run --release -p linerate-io --example compare`.
+//! Compares the two drivers, interleaved: `cargo run --release -p linerate-io --example compare`.
 //!
 //! Round trips of one small message over loopback, batches of 32 answers of 4 KiB, and direct reads of a file at depth
 //! 32; each as nanoseconds of wall time and of this process's CPU per unit.

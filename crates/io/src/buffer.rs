@@ -9,7 +9,7 @@ use std::{
 /// Alignment of a buffer's first byte: one cache line, so that two buffers never share one.
 const ALIGN_BYTES: usize = 64;
 
-/// An owned, zero-initialised run of bytes. Handed to [`crate::Driver::recv`], handed back with its completion.
+/// An owned, zero-initialised run of bytes. It is passed to [`crate::Driver::recv`] and returned with its completion.
 ///
 /// It is not a `Box<[u8]>` because the kernel writes through a raw pointer while the buffer is moved around inside the
 /// driver; a box would claim exclusive access at every move.
@@ -24,7 +24,7 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Allocates `len` zeroed bytes. Large buffers cost memory only where they are touched.
+    /// Allocates `len` zeroed bytes. Large buffers take memory only where they are used.
     pub fn new(len: usize) -> Self {
         if len == 0 {
             return Self::default();
@@ -58,7 +58,7 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }
 
-    /// The address that drivers hand to the kernel.
+    /// The address for the kernel.
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.first.as_ptr()
     }

@@ -1,13 +1,13 @@
-//! The driver trait: everything that target, initiator and load ask of the operating system.
+//! The driver trait: all services of the operating system for target, initiator and load.
 //!
 //! A driver is a completion queue owned by one thread. Callers submit operations, then call [`Driver::poll`] and get
-//! completions. Memory that the kernel works on is either *owned by the operation* while it is in flight ([`Buffer`],
-//! [`Outgoing`]: passed in, returned with the completion) or is in a [`Region`] that the driver keeps alive. No
-//! reference into either can exist while the kernel may write to it, so the interface is safe.
+//! completions. Memory of an operation is either *owned by the operation* while it is in flight ([`Buffer`],
+//! [`Outgoing`]: passed in, returned with the completion) or is in a [`Region`] that the driver keeps alive. There is
+//! no reference into either while the kernel may write to it, so the interface is safe.
 //!
-//! Cost model (one busy connection, n PDUs that arrived together): epoll driver = 1 `epoll_wait` + 1 `recvmsg` + 1
-//! `sendmsg` for all n; `io_uring` driver = 1 `io_uring_enter` + 1 `recv`, and 1 `send` if what is sent is short. No
-//! allocation per operation once warm.
+//! Cost (one busy connection, n PDUs that arrived together): epoll driver = 1 `epoll_wait` + 1 `recvmsg` + 1 `sendmsg`
+//! for all n; `io_uring` driver = 1 `io_uring_enter` + 1 `recv`, and 1 `send` if the list is short. No allocation per
+//! operation after the start.
 
 use crate::{Buffer, FileOptions, Outgoing, Region, SocketOptions, TcpInfo};
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
@@ -66,7 +66,7 @@ pub struct Seg {
     pub len: u32,
 }
 
-/// How long [`Driver::poll`] may wait when nothing has completed yet. A wait may end early without a completion.
+/// How long [`Driver::poll`] may wait if nothing has completed yet. A wait may end early without a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Do not wait (busy polling).
@@ -77,14 +77,14 @@ pub enum Wait {
     Forever,
 }
 
-/// What became of an operation.
+/// The result of an operation.
 #[derive(Debug)]
 pub enum Completion<S> {
     /// A listener accepted a connection. The socket may be sent to another thread and added to its driver.
     Accepted {
         /// The listener.
         listener: Handle,
-        /// The new connection, or why accepting failed (the listener goes on accepting).
+        /// The new connection, or why accepting failed (the listener continues to accept).
         result: io::Result<(S, SocketAddr)>,
     },
     /// [`Driver::connect`] finished.
@@ -100,7 +100,7 @@ pub enum Completion<S> {
         stream: Handle,
         /// Bytes received over direct segments and buffer together; 0 = the peer closed its side.
         result: io::Result<usize>,
-        /// A buffer as long as the one that was passed in; the bytes after the received ones are undefined.
+        /// A buffer as long as the passed one; the bytes after the received ones are undefined.
         buffer: Buffer,
     },
     /// [`Driver::send`] finished: all bytes were taken by the kernel, or an error.
@@ -125,7 +125,7 @@ pub enum Completion<S> {
     Woken,
 }
 
-/// One thread's gate to the operating system. See the module text for the contract.
+/// One thread's interface to the operating system. See the module text for the contract.
 pub trait Driver {
     /// A connected socket that is not (yet) owned by a driver.
     type Socket: Send + 'static;
@@ -138,7 +138,7 @@ pub trait Driver {
     fn now(&self) -> Nanos;
     /// A waker for this driver.
     fn waker(&self) -> Self::Waker;
-    /// Wakes the driver that `waker` came from.
+    /// Wakes the driver of `waker`.
     fn wake(waker: &Self::Waker);
 
     /// Makes a region usable in segments. The driver keeps it alive until the driver is dropped.
@@ -153,8 +153,8 @@ pub trait Driver {
     fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle>;
     /// Takes over an accepted socket.
     fn add_stream(&mut self, socket: Self::Socket, options: &SocketOptions) -> io::Result<Handle>;
-    /// Gives up a stream that has neither a receive nor a send in flight, so that another driver may take its socket over.
-    /// Errors: it has, or it is no stream; then nothing has changed.
+    /// Returns a stream without a receive or a send in flight, so that another driver may take its socket. Errors: it
+    /// has one, or it is not a stream; then nothing has changed.
     fn release(&mut self, stream: Handle) -> io::Result<Self::Socket> {
         let _ = stream;
         Err(io::ErrorKind::Unsupported.into())
@@ -162,15 +162,16 @@ pub trait Driver {
     /// Kernel statistics of a stream's TCP connection.
     fn tcp_info(&self, stream: Handle) -> io::Result<TcpInfo>;
 
-    /// Receives at least one byte into `direct` (in order) and then a buffer as long as `buffer`: perhaps another one, so
-    /// that streams served in turn share memory that the core's cache holds. One receive per stream at a time.
+    /// Receives at least one byte into `direct` (in order) and then into a buffer as long as `buffer`. It may be
+    /// another buffer, so that streams served in turn share memory that is in the core's cache. One receive per stream
+    /// at a time.
     fn recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer);
-    /// Takes the direct segments of a receive back that has found nothing yet: what comes goes to its buffer only, and the
-    /// driver touches the segments no more. False: no receive of this stream waits. One that has just finished may have
-    /// filled them; its completion says how far. The receive must have a buffer.
+    /// Takes the direct segments back from a receive that waits for bytes: later bytes go to its buffer only, and the
+    /// driver does not use the segments any more. False: no receive of this stream waits. A receive that has just
+    /// finished may have filled them; its completion reports how far. The receive must have a buffer.
     fn retract(&mut self, stream: Handle) -> bool;
-    /// Sends the whole list, resuming after short sends. One send per stream at a time. The bytes are on their way at
-    /// the next [`Driver::poll`] at the latest.
+    /// Sends the whole list, resuming after short sends. One send per stream at a time. The bytes are sent at the next
+    /// [`Driver::poll`] at the latest.
     fn send(&mut self, stream: Handle, outgoing: Box<Outgoing>);
 
     /// Opens a file or block device.
@@ -181,17 +182,18 @@ pub trait Driver {
     fn read_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64);
     /// Writes `segs` in order at `offset`; with `durable` the bytes are on stable storage when it completes (`RWF_DSYNC`).
     fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool);
-    /// Completes when everything written to the file before is on stable storage (fdatasync).
+    /// Makes everything durable that was written to the file before (fdatasync).
     fn sync(&mut self, file: Handle, tag: u64);
-    /// Deallocates a byte range, which then reads as zeros (`FALLOC_FL_PUNCH_HOLE`, `BLKZEROOUT`); of a file that is to
+    /// Deallocates a byte range, which then reads as zeros (`FALLOC_FL_PUNCH_HOLE`, `BLKZEROOUT`). For a file that must
     /// stay allocated ([`FileOptions::allocate`]) it only zeroes the range (`FALLOC_FL_ZERO_RANGE`). `Unsupported`: it
     /// cannot.
     fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64);
-    /// Sees to it that writes to a byte range of a regular file find space; what it holds stays (`fallocate`). Errors:
-    /// `StorageFull`, `QuotaExceeded`, `Unsupported` (also of block devices).
+    /// Reserves space for writes to a byte range of a regular file; its contents do not change (`fallocate`). Errors:
+    /// `StorageFull`, `QuotaExceeded`, `Unsupported` (also for block devices).
     fn allocate(&mut self, file: Handle, tag: u64, offset: u64, len: u64);
 
-    /// Closes a handle. Operations in flight complete with [`io::ErrorKind::ConnectionAborted`], so buffers come back.
+    /// Closes a handle. Operations in flight complete with [`io::ErrorKind::ConnectionAborted`] and return their
+    /// buffers.
     fn close(&mut self, handle: Handle);
 
     /// Submits what is pending, waits by `wait` if nothing has completed, and appends completions to `out`.

@@ -4,7 +4,7 @@ use crate::{Buffer, Outgoing, Part, Region, RegionId, Seg};
 use libc::iovec;
 use std::{io, sync::Arc};
 
-/// `UIO_MAXIOV`: pieces that one system call takes.
+/// `UIO_MAXIOV`: the limit of pieces for one system call.
 pub(crate) const PIECES_PER_CALL: usize = 1024;
 
 /// The regions attached to one driver, alive as long as the driver.
@@ -68,7 +68,7 @@ impl SendProgress {
         Ok(())
     }
 
-    /// Books `sent` bytes. Returns whether the list is finished.
+    /// Records `sent` bytes. Returns whether the list is finished.
     pub(crate) fn advance(&mut self, list: &Outgoing, sent: usize) -> bool {
         let mut at = self.offset + sent;
         for part in list.parts().skip(self.part) {

@@ -1,21 +1,21 @@
 //! System calls: the driver trait, its `io_uring` and epoll drivers, shared memory, files, clocks.
 //!
-//! This is the only crate that calls the operating system, and the only one with `unsafe` code. Everything above it
-//! (`target`, `initiator`, `load`) is written against one trait, [`Driver`], and takes time as an argument, so that the
-//! simulator can run the same code in virtual time.
+//! Only this crate calls the operating system, and only it has `unsafe` code. Everything above it (`target`,
+//! `initiator`, `load`) uses one trait, [`Driver`], and takes time as an argument, so the simulator can run the same
+//! code in virtual time.
 //!
 //! From the outside in:
 //!
 //! - [`Driver`] (`driver.rs`): submit operations, [`Driver::poll`] for completions. One driver belongs to one thread.
-//! - What passes through it: [`Buffer`] (receive memory, owned), [`Outgoing`] (a gather list of headers and payload),
-//!   [`Seg`] (a range of a [`Region`], memory shared with the kernel), [`Handle`] (a listener, stream or file).
+//! - Its data: [`Buffer`] (receive memory, owned), [`Outgoing`] (a gather list of headers and payload), [`Seg`] (a
+//!   range of a [`Region`], memory shared with the kernel), [`Handle`] (a listener, stream or file).
 //! - [`SocketOptions`], [`TcpInfo`], [`FileOptions`]: settings, and their values as the kernel reports them.
-//! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring`
-//!   (completions throughout). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
-//! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and how their links and addresses change.
-//! - `system`: facts about processors and time that a load generator reports. `vector`: loops for the processor at hand.
+//! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring` (completions
+//!   only). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
+//! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and changes of links and addresses.
+//! - `system`: facts about processors and time for a load generator. `vector`: loops for the current processor.
 
-// Clocks are read and threads sleep here and nowhere else, and only here does code talk to the kernel directly.
+// Only here are clocks read, do threads sleep, and is the kernel called directly.
 #![allow(unsafe_code, clippy::disallowed_methods)]
 
 mod buffer;

@@ -1,9 +1,9 @@
-//! Which driver runs here.
+//! Selection of the driver.
 //!
-//! `Auto` takes `io_uring` where the probe allows it, else epoll. The reason is files: `cargo run --release -p linerate-io
-//! --example compare` on a 2-core machine with kernel 6.18 showed 7 us of CPU per direct 4 KiB read at depth 32 with
-//! `io_uring` and 21 to 29 us with epoll, whose reads wait in threads. On sockets the two cost the same: 23 to 27 us per
-//! round trip and 47 to 54 us per batch of 32 answers of 4 KiB, client included.
+//! `Auto` uses `io_uring` if the probe permits it, else epoll. The reason is files:
+//! `cargo run --release -p linerate-io --example compare` on a 2-core machine with kernel 6.18 showed 7 us of CPU per
+//! direct 4 KiB read at depth 32 with `io_uring` and 21 to 29 us with epoll, whose reads wait in threads. On sockets
+//! the two cost the same: 23 to 27 us per round trip and 47 to 54 us per batch of 32 answers of 4 KiB, client included.
 
 use crate::{EpollDriver, UringDriver};
 use std::{fmt, io, str::FromStr};
@@ -11,7 +11,7 @@ use std::{fmt, io, str::FromStr};
 /// Which driver the user wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preference {
-    /// Whichever suits this system.
+    /// The better one for this system.
     #[default]
     Auto,
     /// `io_uring`, or an error with the reason.
@@ -63,8 +63,8 @@ pub fn open_driver(preference: Preference) -> Result<AnyDriver, OpenDriverError>
     }
 }
 
-/// Runs the same generic code on whichever driver was opened: `with_driver!(any, |driver| serve(driver))`. The body is
-/// compiled once per driver, so the choice costs nothing per operation. Do it once, at the start of a thread.
+/// Runs the same generic code on the opened driver: `with_driver!(any, |driver| serve(driver))`. The body is compiled
+/// once per driver, so the choice costs nothing per operation. Use it once, at the start of a thread.
 #[macro_export]
 macro_rules! with_driver {
     ($any:expr, |$driver:ident| $body:expr) => {
@@ -93,7 +93,7 @@ pub enum OpenDriverError {
          (sysctl kernel.io_uring_disabled=0, and the container's seccomp profile)"
     )]
     IoUring(#[source] io::Error),
-    /// The host is short of file descriptors or memory.
+    /// The host has too few file descriptors or too little memory.
     #[error("cannot open an epoll driver ({0}); raise the limit of open files (ulimit -n)")]
     Epoll(#[source] io::Error),
 }

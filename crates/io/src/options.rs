@@ -2,17 +2,17 @@
 
 use std::net::IpAddr;
 
-/// How a socket is set up. `None` leaves the system's default alone. A listener's options are inherited by the
-/// connections that it accepts where the kernel does so (buffer sizes, congestion control).
+/// Options of a socket. `None` leaves the system's default. Accepted connections inherit a listener's options as far as
+/// the kernel does this (buffer sizes, congestion control).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     /// `TCP_NODELAY`: send small segments at once. On by default: batching is done above the socket.
     pub nodelay: bool,
     /// `TCP_QUICKACK` once after connecting or accepting; the kernel may leave quick-ack mode later.
     pub quickack: bool,
-    /// `SO_SNDBUF` in bytes as the caller asks; the kernel doubles it for its own bookkeeping.
+    /// `SO_SNDBUF` in bytes as requested; the kernel doubles it for its own bookkeeping.
     pub send_buffer_bytes: Option<u32>,
-    /// `SO_RCVBUF` in bytes as the caller asks; the kernel doubles it and stops tuning by itself.
+    /// `SO_RCVBUF` in bytes as requested; the kernel doubles it and stops its own tuning.
     pub recv_buffer_bytes: Option<u32>,
     /// `TCP_CONGESTION`, for example `"cubic"`.
     pub congestion_control: Option<String>,
@@ -48,7 +48,7 @@ impl Default for SocketOptions {
 pub struct TcpInfo {
     /// Segments sent again, over the connection's life.
     pub retransmits: u64,
-    /// Segments with payload sent, first sendings and repeats; those that only acknowledge do not count.
+    /// Segments with payload sent, including retransmits; pure acknowledgements do not count.
     pub data_segments_sent: u64,
     /// Payload bytes sent, first sendings and repeats.
     pub bytes_sent: u64,
@@ -95,10 +95,10 @@ pub struct FileOptions {
     pub create: bool,
     /// With `create`: fail if it exists.
     pub exclusive: bool,
-    /// Take the file's advisory lock (`flock`) until it is closed: for oneself, or shared if it is only read.
+    /// Take the file's advisory lock (`flock`) until it is closed: exclusive, or shared if it is only read.
     /// `WouldBlock` if another process has it.
     pub lock: bool,
-    /// Extend a shorter regular file to this many bytes (sparse). A longer file is left as it is.
+    /// Extend a shorter regular file to this many bytes (sparse). A longer file is not changed.
     pub size_bytes: Option<u64>,
     /// Allocate the space of all of a regular file, and keep it allocated when it is discarded. Errors: `Unsupported` if
     /// the file system cannot, `StorageFull` if there is too little.

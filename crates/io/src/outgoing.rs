@@ -18,8 +18,8 @@ enum Stored {
     Seg(Seg),
 }
 
-/// What one [`crate::Driver::send`] sends: headers from an arena and payload from regions, in order, without copying
-/// the payload. Reuse it ([`Outgoing::clear`] keeps the memory) and a warm sender allocates nothing.
+/// The list of one [`crate::Driver::send`]: headers from an arena and payload from regions, in order, without copying
+/// the payload. Reuse it ([`Outgoing::clear`] keeps the memory), so that a sender allocates nothing after its start.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     arena: Vec<u8>,
@@ -33,7 +33,7 @@ impl Outgoing {
         Self::default()
     }
 
-    /// An empty list with room for `arena_bytes` of headers and `parts` pieces before it allocates.
+    /// An empty list with space for `arena_bytes` of headers and `parts` pieces before it allocates.
     pub fn with_capacity(arena_bytes: usize, parts: usize) -> Self {
         Self { arena: Vec::with_capacity(arena_bytes), parts: Vec::with_capacity(parts), len_bytes: 0 }
     }
@@ -47,7 +47,7 @@ impl Outgoing {
         self.arena.extend_from_slice(bytes);
     }
 
-    /// Appends `len` zeroed bytes and gives them to the caller to fill in: an encoder's way past one copy.
+    /// Appends `len` zeroed bytes and returns them to the caller to fill in: this saves an encoder one copy.
     pub fn push_with(&mut self, len: usize) -> &mut [u8] {
         let start = self.arena.len();
         if len > 0 {
@@ -70,7 +70,7 @@ impl Outgoing {
         self.len_bytes
     }
 
-    /// Bytes of it that the list has copied; the rest is referred to.
+    /// Bytes that the list has copied; the others are referenced.
     pub fn copied_bytes(&self) -> usize {
         self.arena.len()
     }
@@ -87,7 +87,7 @@ impl Outgoing {
         self.len_bytes = 0;
     }
 
-    /// Bytes of memory that the list holds for reuse.
+    /// Bytes of memory that the list keeps for reuse.
     pub fn capacity_bytes(&self) -> usize {
         self.arena.capacity() + self.parts.capacity() * size_of::<Stored>()
     }
@@ -100,7 +100,7 @@ impl Outgoing {
         })
     }
 
-    /// Books `len` bytes that are about to be appended to the arena.
+    /// Records `len` bytes that will be appended to the arena.
     fn note_arena(&mut self, len: usize) {
         self.len_bytes += len;
         if let Some(Stored::Arena { len: last, .. }) = self.parts.last_mut() {

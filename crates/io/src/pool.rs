@@ -1,4 +1,4 @@
-//! File operations by blocking calls: at once where the page cache allows it, else by a few threads.
+//! File operations by blocking calls: at once if the page cache permits it, else by a few threads.
 
 use crate::{
     Completion, Handle, Seg, Waker,
@@ -16,7 +16,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Threads that block on files: enough to keep a device queue busy, few enough not to crowd the I/O threads out.
+/// Threads that block on files: enough to keep a device queue busy, few enough to leave CPU time to the I/O threads.
 const FILE_THREADS: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) enum FileRequest {
     Allocate { offset: u64, len: u64 },
 }
 
-/// One operation on its way to a thread. The file stays open until it is done, even if its handle is closed.
+/// One operation for a thread. The file stays open until it is done, even if its handle is closed.
 struct Job {
     open: OpenFile,
     handle: Handle,
@@ -54,7 +54,7 @@ struct FinishedJob {
     pieces: Vec<iovec>,
 }
 
-// SAFETY: the pieces are only kept for the vector's memory and are not followed any more.
+// SAFETY: the pieces are only kept for the vector's memory and are not dereferenced any more.
 unsafe impl Send for FinishedJob {}
 
 #[derive(Default)]
@@ -70,12 +70,12 @@ struct Shared {
     finished: Waker,
 }
 
-/// The threads and what passes between them and the driver.
+/// The threads, and their queues to and from the driver.
 pub(crate) struct FilePool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     collected: Vec<FinishedJob>,
-    /// Spent vectors, reused so that a warm pool allocates nothing.
+    /// Empty vectors, reused so that the pool allocates nothing after the start.
     spare: Vec<Vec<iovec>>,
 }
 
@@ -101,7 +101,7 @@ impl FilePool {
         self.shared.finished.fd()
     }
 
-    /// Does the operation at once (the result is returned) or queues it.
+    /// Performs the operation at once (the result is returned) or queues it.
     pub(crate) fn submit(
         &mut self,
         open: &OpenFile,
@@ -126,7 +126,7 @@ impl FilePool {
         None
     }
 
-    /// Hands over the completions of finished operations.
+    /// Returns the completions of finished operations.
     pub(crate) fn collect(&mut self, ready: &mut Vec<Completion<TcpStream>>) {
         self.shared.finished.acknowledge();
         std::mem::swap(&mut *lock(&self.shared.done), &mut self.collected);
@@ -138,7 +138,7 @@ impl FilePool {
 }
 
 impl Drop for FilePool {
-    /// Waits for the operations in flight: their memory may go away afterwards.
+    /// Waits for the operations in flight: their memory may be freed afterwards.
     fn drop(&mut self) {
         lock(&self.shared.queue).stopping = true;
         self.shared.work.notify_all();
@@ -148,12 +148,12 @@ impl Drop for FilePool {
     }
 }
 
-/// Nothing between lock and unlock can panic, so a poisoned lock still guards sound data.
+/// No code between lock and unlock can panic, so a poisoned lock still guards valid data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file thread's life.
+/// The main function of a file thread.
 fn serve(shared: &Shared) {
     loop {
         let mut queue = lock(&shared.queue);

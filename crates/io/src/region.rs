@@ -1,8 +1,8 @@
 //! Page-aligned memory that kernel and threads share: the pages of a memory volume, the pools of I/O buffers.
 //!
-//! A region behaves like a disk: it is plain bytes, and a read of a range while another thread writes it gets a mixture
-//! of old and new bytes. No Rust reference into it ever exists, so such a race breaks no promise: every access is a
-//! copy of single bytes or words that may change underneath ([`copy_racy`]).
+//! A region behaves like a disk: it is plain bytes, and a read of a range during a write of another thread gets a
+//! mixture of old and new bytes. There is never a Rust reference into it, so such a race is not undefined behaviour:
+//! every access is a copy of single bytes or words that may change meanwhile ([`copy_racy`]).
 
 mod huge;
 
@@ -12,10 +12,10 @@ use std::{io, ptr::NonNull, sync::Arc};
 /// Bytes that chunked reads copy through the stack at a time.
 const CHUNK_BYTES: usize = 4096;
 
-/// Anonymous, page-aligned, zero-initialised memory of a fixed length. See the module text for what races mean.
+/// Anonymous, page-aligned, zero-initialised memory of a fixed length. See the module text about races.
 ///
-/// All offsets and lengths are in bytes and must be inside the region; passing others is a mistake of the caller and
-/// panics, as slice indexing does.
+/// All offsets and lengths are in bytes and must be inside the region. Otherwise the call panics, as slice indexing
+/// does.
 #[derive(Debug)]
 pub struct Region {
     first: NonNull<u8>,
@@ -30,14 +30,15 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps `len_bytes` of zeroed memory. Pages cost memory once they are written. Errors: length zero, or not enough
+    /// Maps `len_bytes` of zeroed memory. Pages take memory once they are written. Errors: length zero, or not enough
     /// address space.
     pub fn anonymous(len_bytes: u64) -> io::Result<Arc<Self>> {
         Self::map(len_bytes).map(Arc::new)
     }
 
-    /// The same for memory that is accessed at random: in huge pages, as far as the host has them and a quarter of what is
-    /// available when the first is made goes. They cost memory as a whole once a byte of them is written.
+    /// The same for memory with random access: in huge pages, as far as the host has them, up to a quarter of the
+    /// memory that is available when the first one is made. A huge page takes memory as a whole once a byte of it is
+    /// written.
     pub fn in_huge_pages(len_bytes: u64) -> io::Result<Arc<Self>> {
         let mut region = Self::map(len_bytes)?;
         if let Some(share) = Share::take(len_bytes) {
@@ -110,7 +111,7 @@ impl Region {
         }
     }
 
-    /// Repeats `pattern` over `len` bytes, starting with its first byte; the last repeat may be cut short.
+    /// Repeats `pattern` over `len` bytes, starting with its first byte; the last repeat may be incomplete.
     pub fn fill(&self, offset: u64, len: u64, pattern: &[u8]) {
         assert!(!pattern.is_empty(), "a fill pattern has at least one byte");
         let mut chunk = [0; CHUNK_BYTES];
@@ -163,7 +164,7 @@ impl Region {
         mismatch
     }
 
-    /// Gives the pages inside the range back to the system; the range reads as zeros afterwards.
+    /// Returns the pages inside the range to the system; the range reads as zeros afterwards.
     pub fn discard(&self, offset: u64, len: u64) {
         let start = self.range(offset, len);
         let page = rustix::param::page_size() as u64;
@@ -183,7 +184,7 @@ impl Region {
         }
     }
 
-    /// Shows `len` bytes from `offset` in order, in chunks of at most 4096 bytes that were copied to the stack.
+    /// Passes `len` bytes from `offset` in order, in chunks of at most 4096 bytes that were copied to the stack.
     pub fn for_each_chunk(&self, offset: u64, len: u64, mut visit: impl FnMut(&[u8])) {
         let mut chunk = [0; CHUNK_BYTES];
         let mut done = 0;
@@ -215,14 +216,14 @@ impl Drop for Region {
     }
 }
 
-/// Copies bytes that other threads or the kernel may change meanwhile. Inline assembly is outside the compiler's view
-/// of memory, so neither a torn nor a repeated load can be introduced: each byte is moved once.
+/// Copies bytes that other threads or the kernel may change meanwhile. The compiler cannot see into inline assembly, so
+/// it can add neither a torn nor a repeated load: each byte is moved once.
 ///
 /// # Safety
 /// Both ranges are mapped and do not overlap; at least one of them has no other access.
 #[cfg(target_arch = "x86_64")]
 unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller vouches for both ranges; the direction flag is clear by the ABI.
+    // SAFETY: the caller guarantees both ranges; the direction flag is clear by the ABI.
     unsafe {
         std::arch::asm!(
             "rep movsb",
@@ -242,7 +243,7 @@ unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
 unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
     for at in 0..len {
-        // SAFETY: the caller vouches for both ranges; a byte is always aligned.
+        // SAFETY: the caller guarantees both ranges; a byte is always aligned.
         unsafe {
             let byte = AtomicU8::from_ptr(from.add(at).cast_mut()).load(Relaxed);
             AtomicU8::from_ptr(to.add(at)).store(byte, Relaxed);

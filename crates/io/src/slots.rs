@@ -1,4 +1,4 @@
-//! The objects of a driver by [`Handle`], and the answers about them that all drivers share. A handle is stale once its
+//! The objects of a driver by [`Handle`], and the common answers of all drivers about them. A handle is stale once its
 //! object is removed.
 
 use crate::{Handle, TcpInfo, file, net::socket, pool::OpenFile};
@@ -16,7 +16,7 @@ struct Occupied<T> {
     value: T,
 }
 
-/// Objects by handle. Entries are reused, handles are not: a handle of a removed object finds nothing.
+/// Objects by handle. Entries are reused, handles are not: a handle of a removed object has no object.
 #[derive(Debug)]
 pub struct Slots<T> {
     entries: Slab<Occupied<T>>,
@@ -43,19 +43,19 @@ impl<T> Slots<T> {
         Handle::new(self.entries.insert(Occupied { generation, value }) as u32, generation)
     }
 
-    /// The object of a handle that is not stale.
+    /// The object of a valid handle.
     pub fn get(&self, handle: Handle) -> Option<&T> {
         let entry = self.entries.get(handle.index() as usize)?;
         (entry.generation == handle.generation()).then_some(&entry.value)
     }
 
-    /// The object of a handle that is not stale.
+    /// The object of a valid handle.
     pub fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
         let entry = self.entries.get_mut(handle.index() as usize)?;
         (entry.generation == handle.generation()).then_some(&mut entry.value)
     }
 
-    /// Takes an object out; its handle is stale from now on.
+    /// Removes an object; its handle is stale from now on.
     pub fn remove(&mut self, handle: Handle) -> Option<T> {
         self.get(handle)?;
         Some(self.entries.remove(handle.index() as usize).value)
@@ -77,13 +77,13 @@ pub(crate) enum SocketOrFile<'a> {
 
 /// An object of a driver.
 pub(crate) trait DriverObject {
-    /// None once it is being closed: then its handle finds nothing.
+    /// None once it is being closed: then its handle has no object.
     fn socket_or_file(&self) -> Option<SocketOrFile<'_>>;
 }
 
-/// What a table of driver objects tells about one of them.
+/// A table of driver objects.
 pub(crate) trait DriverObjects {
-    /// None of a stale handle.
+    /// None for a stale handle.
     fn socket_or_file(&self, handle: Handle) -> Option<SocketOrFile<'_>>;
 
     /// See [`crate::Driver::local_addr`].

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Seconds since 1970, by the host's wall clock: for what people read, never for intervals.
+/// Seconds since 1970, by the host's wall clock: for display, never for intervals.
 pub fn unix_time_s() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())
@@ -55,14 +55,14 @@ pub enum Haste {
     Slices,
 }
 
-/// Asks the scheduler to run the calling thread as soon as it wakes up, for threads that model hardware: in real
-/// time where that is permitted and there is another CPU for other threads, else with the highest ordinary priority,
+/// Asks the scheduler to run the calling thread as soon as it wakes up, for threads that model hardware: with real-time
+/// priority if that is permitted and there is another CPU for other threads; else with the highest ordinary priority;
 /// else with the shortest time slice, which needs no privilege (since Linux 6.12).
 ///
 /// A thread that already has another policy keeps it. Errors: the scheduler has no time slices.
 pub fn hurry_thread() -> io::Result<Haste> {
     const SLICE_NS: u64 = 100_000;
-    /// Above the threads that receive for hosts, where those run in real time, too.
+    /// Higher than the threads that receive for hosts, if those have real-time priority, too.
     const PRIORITY: u32 = 2;
     let ask = |policy: c_int, flags: c_int, nice: i32| {
         // SAFETY: all-zero is a valid sched_attr.
@@ -177,8 +177,8 @@ pub fn resident_bytes() -> io::Result<u64> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/statm has no second number"))
 }
 
-/// Memory that this process could use without swapping, in bytes: what the host has available (`MemAvailable` of
-/// `proc_meminfo(5)`), or what its control group may use at all, if that is less (`memory.max` of cgroup v2).
+/// Memory that this process could use without swapping, in bytes: the available memory of the host (`MemAvailable` of
+/// `proc_meminfo(5)`), or the limit of its control group, if that is lower (`memory.max` of cgroup v2).
 pub fn available_bytes() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/meminfo")?;
     let host = parse_available(&text)
@@ -194,8 +194,8 @@ fn parse_available(meminfo: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()? << 10)
 }
 
-/// Frequency of the processor's time-stamp counter in hertz, measured over about ten milliseconds. `None` where there
-/// is no such counter. Multiplied by CPU seconds it gives cycles.
+/// Frequency of the processor's time-stamp counter in hertz, measured over about ten milliseconds. `None` if there is
+/// no such counter. Multiplied by CPU seconds it gives cycles.
 pub fn tsc_hz() -> Option<u64> {
     let (counter, began) = (read_tsc()?, now_ns());
     std::thread::sleep(Duration::from_millis(10));

@@ -1,20 +1,20 @@
-//! Loops over bytes, compiled for the vectors of the processor that they run on.
+//! Loops over bytes, compiled for the vector instructions of the current processor.
 
-/// A loop that [`on_widest_vectors`] runs. It is compiled once for each kind of processor, so [`Kernel::run`] and what it
-/// calls are `#[inline(always)]`.
+/// A loop for [`on_widest_vectors`]. It is compiled once for each kind of processor, so [`Kernel::run`] and the
+/// functions that it calls are `#[inline(always)]`.
 pub trait Kernel {
-    /// What comes of it.
+    /// Its result.
     type Output;
 
     /// The loop.
     fn run(self) -> Self::Output;
 }
 
-/// Runs `kernel` with 256-bit vectors where the processor has them, else with what every processor of its kind has.
+/// Runs `kernel` with 256-bit vectors if the processor has them, else with the instructions that every processor has.
 pub fn on_widest_vectors<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has just been found to have it.
+        // SAFETY: the check has just found that the processor has it.
         return unsafe { with_avx2(kernel) };
     }
     kernel.run()

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-/// Interrupts the `poll` of the driver it came from. Wakes that were not seen yet coalesce, and cost no system call.
+/// Interrupts the `poll` of its driver. Several wakes before one poll count as one, and cost no further system call.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<WakeCell>);
 

@@ -1,4 +1,4 @@
-//! One test body for every driver: what the trait promises holds for epoll and for `io_uring` alike.
+//! One test body for every driver: epoll and `io_uring` must both fulfil the contract of the trait.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -6,7 +6,7 @@ mod suite;
 
 use linerate_io::{AnyDriver, Preference, open_driver, with_driver};
 
-/// Runs one test of the suite on one driver, or says why it cannot.
+/// Runs one test of the suite on one driver, or prints why it cannot.
 macro_rules! on {
     ($preference:expr, $test:ident) => {
         match open_driver($preference) {

@@ -1,4 +1,4 @@
-//! Links and addresses that come and go in a network namespace of the test's own.
+//! Links and addresses that are added and removed in a network namespace of the test.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -16,7 +16,7 @@ use std::{
 struct Namespace(Child);
 
 impl Namespace {
-    /// None, with a reason on standard error, where the test may not make one.
+    /// None, with a reason on standard error, if the test may not make one.
     fn new() -> Option<Self> {
         let mut holder = Command::new("unshare")
             .args(["--net", "sh", "-c", "echo ready; exec sleep 60"])
@@ -73,7 +73,7 @@ fn changes_are_told_in_order() {
         (0..2).map(|_| events.recv_timeout(Duration::from_secs(20)).unwrap()).collect();
     ups.sort_by_key(|event| format!("{event:?}"));
     assert_eq!(ups, ["p0", "p1"].map(|name| NetEvent::LinkUp { interface: name.into() }));
-    // Link-local IPv6 addresses come when the neighbours had their time to object.
+    // Link-local IPv6 addresses can be used only after duplicate address detection.
     namespace.ip("address del 10.77.0.1/24 dev p0");
     let removed = NetEvent::AddressRemoved { interface: p0(), address };
     let until = Instant::now() + Duration::from_secs(20);

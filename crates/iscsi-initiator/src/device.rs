@@ -1,4 +1,4 @@
-//! A device: one LUN, what it said about itself, and the tasks that its I/Os become.
+//! A device: one LUN, its facts, and the tasks for its I/Os.
 
 use crate::event::Failure;
 use crate::facts::{DeviceFacts, DeviceState};
@@ -35,12 +35,12 @@ impl Device {
         }
     }
 
-    /// Asks the LUN who it is.
+    /// The probe that identifies the LUN.
     pub(crate) fn probe(&self) -> Probe {
         Probe::new(self.commands, self.address.lun)
     }
 
-    /// Takes these facts for its own, if I/O can go to such a disk. A target that is only asked for its LUNs has no disk.
+    /// Accepts these facts, if I/O can go to such a disk. A target that is only asked for its LUNs has no disk.
     pub(crate) fn accept(&mut self, facts: DeviceFacts) -> Result<(), Problem> {
         if self.commands != ProbeCommand::TARGET {
             probe::check_disk(&facts)?;
@@ -120,7 +120,7 @@ impl Device {
         }
         let (start, blocks) =
             (request.offset_bytes >> self.block_shift, request.len_bytes >> self.block_shift);
-        // No sum here can wrap: offset and length have lost at least nine bits each.
+        // No sum here can wrap: offset and length were divided by at least 512.
         if start + u64::from(blocks) > self.facts.capacity_blocks {
             return Err(SubmitError::OutOfRange);
         }

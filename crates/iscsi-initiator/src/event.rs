@@ -1,4 +1,4 @@
-//! What an [`crate::Initiator`] reports to its caller: I/Os done, read data, and what happened to sessions.
+//! The reports of an [`crate::Initiator`] to its caller: completed I/Os, read data, and events of sessions.
 
 use crate::facts::{DeviceId, PathState, SessionId};
 use linerate_blame::Blame;
@@ -6,7 +6,7 @@ use linerate_io::Nanos;
 use linerate_scsi_proto::sense::SenseCode;
 use linerate_scsi_proto::status::Status;
 
-/// Receives what an initiator reports while it handles a completion or the time.
+/// Receives the reports of an initiator while it handles a completion or the time.
 ///
 /// `Vec<IoDone>` is the simplest sink: it keeps the I/Os and ignores the rest.
 pub trait IoSink {
@@ -14,12 +14,12 @@ pub trait IoSink {
     fn done(&mut self, done: IoDone);
 
     /// A piece of an I/O's read data, still in the receive buffer (only for [`crate::ReadInto::Shown`]). Pieces of one
-    /// I/O come in order of `offset_bytes` unless the target chose otherwise, and each byte comes at least once.
+    /// I/O are in order of `offset_bytes` unless the target chose another order, and each byte is shown at least once.
     fn read_data(&mut self, device: DeviceId, slot: u32, offset_bytes: u32, bytes: &[u8]) {
         let _ = (device, slot, offset_bytes, bytes);
     }
 
-    /// An event that is no I/O: for the run's event log.
+    /// An event that is not the end of an I/O: for the run's event log.
     fn event(&mut self, event: Event) {
         let _ = event;
     }
@@ -52,7 +52,7 @@ pub enum IoError {
     /// The target ended the command with another status (peer): RESERVATION CONFLICT, TASK ABORTED and so on.
     #[error("target: {words}", words = status_words(*.0))]
     Status(u8),
-    /// The target moved fewer bytes than asked for and answered GOOD (peer).
+    /// The target moved fewer bytes than requested and answered GOOD (peer).
     #[error("target moved {missing_bytes} bytes less than asked for")]
     Short {
         /// How many bytes did not move.
@@ -64,7 +64,7 @@ pub enum IoError {
     /// Not answered within the command's timeout (peer or network).
     #[error("no answer within the command timeout")]
     Timeout,
-    /// The session was lost and did not come back within the replacement timeout (peer or network).
+    /// The session was lost and was not restored within the replacement timeout (peer or network).
     #[error("session lost and not restored within the replacement timeout")]
     SessionLost,
     /// After a new login the LUN was a different or smaller one; the I/O was not sent to it, or may have been lost (peer).
@@ -89,14 +89,14 @@ fn status_words(status: u8) -> String {
 pub struct Failure {
     /// Whose fault.
     pub blame: Blame,
-    /// What happened where, and what to look at.
+    /// What happened, and what to check.
     pub message: String,
-    /// The target refused user name or secret, or did not prove itself with its own.
+    /// The target refused user name or secret, or did not authenticate itself.
     pub wrong_credentials: bool,
 }
 
 impl Failure {
-    /// A failure that has nothing to do with user names and secrets.
+    /// A failure that does not concern user names and secrets.
     pub(crate) fn new(blame: Blame, message: String) -> Self {
         Self { blame, message, wrong_credentials: false }
     }
@@ -109,7 +109,7 @@ pub struct Event {
     pub at: Nanos,
     /// On which session; none before a session exists.
     pub session: Option<SessionId>,
-    /// The device, when it is about one.
+    /// The device, if the event concerns one.
     pub device: Option<DeviceId>,
     /// What happened.
     pub kind: EventKind,
@@ -137,7 +137,7 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
-    /// A session lost a connection, and therefore all of them.
+    /// A session lost a connection, and so all of its connections.
     SessionLost(String),
     /// A session is back.
     SessionRestored {
@@ -150,16 +150,16 @@ pub enum EventKind {
     AsyncMessage(&'static str),
     /// A command was not answered in time and is being aborted.
     CommandTimeout,
-    /// A path of a device failed. Paths are named by their place in [`crate::Initiator::path_facts`].
+    /// A path of a device failed. Paths are identified by their index in [`crate::Initiator::path_facts`].
     PathFailed {
         /// Which path.
         path: usize,
         /// Why.
         reason: String,
-        /// I/Os that were in flight on it and are sent again elsewhere.
+        /// I/Os that were in flight on it and are sent again over other paths.
         requeued: u32,
     },
-    /// A path is back: logged in, and the LUN behind it is the right one.
+    /// A path is back: logged in, and with the right LUN.
     PathRestored {
         /// Which path.
         path: usize,
@@ -171,7 +171,7 @@ pub enum EventKind {
         /// The state from now on.
         state: PathState,
     },
-    /// The first I/O that a failed path had in flight has been done elsewhere.
+    /// The first I/O that a failed path had in flight has completed on another path.
     FailoverDone {
         /// The path that failed.
         path: usize,

@@ -1,4 +1,4 @@
-//! Identifiers of sessions and devices, and what is known about them.
+//! Identifiers of sessions and devices, and their facts.
 
 use crate::event::Failure;
 use linerate_iscsi_proto::params::SessionParams;
@@ -21,9 +21,9 @@ impl SessionId {
 pub struct SessionFacts {
     /// The target's name.
     pub target: String,
-    /// The portal that was asked for.
+    /// The requested portal.
     pub portal: String,
-    /// Where the connection goes (redirection may have moved it).
+    /// The address of the connection (redirection may have changed it).
     pub peer_addr: SocketAddr,
     /// Our end.
     pub local_addr: SocketAddr,
@@ -42,7 +42,7 @@ pub struct SessionFacts {
 pub struct ConnectionFacts {
     /// Connection ID.
     pub cid: u16,
-    /// Where it goes.
+    /// Its address.
     pub peer_addr: SocketAddr,
     /// Our end.
     pub local_addr: SocketAddr,
@@ -81,7 +81,7 @@ pub struct DeviceFacts {
     pub block_bytes: u32,
     /// READ CAPACITY (16): physical block length in bytes.
     pub physical_block_bytes: u32,
-    /// INQUIRY, byte 0: peripheral qualifier and device type (0 = a disk that is there).
+    /// INQUIRY, byte 0: peripheral qualifier and device type (0 = a connected disk).
     pub peripheral: u8,
     /// INQUIRY: vendor.
     pub vendor: String,
@@ -89,11 +89,11 @@ pub struct DeviceFacts {
     pub product: String,
     /// INQUIRY: revision.
     pub revision: String,
-    /// VPD 80: unit serial number; empty when the target has no such page.
+    /// VPD 80: unit serial number; empty if the target has no such page.
     pub serial: String,
-    /// VPD 83: the unit's own identifier, such as "naa.60014051..."; empty when it was not asked for or there is none.
+    /// VPD 83: the unit's own identifier, such as "naa.60014051..."; empty if there is none or it was not requested.
     pub unit_id: String,
-    /// VPD 83: the target port group that this path's port belongs to.
+    /// VPD 83: the target port group of this path's port.
     pub port_group: Option<u16>,
     /// INQUIRY: TPGS; not 0 if the LUN has asymmetric access (ALUA).
     pub tpgs: u8,
@@ -105,14 +105,14 @@ pub struct DeviceFacts {
     pub thin: bool,
     /// VPD B2: UNMAP is supported (LBPU), so discard works.
     pub unmap: bool,
-    /// It knows READ CAPACITY (16), so it is sent 16-byte CDBs.
+    /// It supports READ CAPACITY (16), so it gets 16-byte CDBs.
     pub long_commands: bool,
     /// REPORT LUNS; only read when a target is asked for its LUNs.
     pub luns: Vec<u16>,
 }
 
 impl DeviceFacts {
-    /// The access state of the port that answered; active/optimized if the LUN has no such states.
+    /// The access state of the port that answered; active/optimized if the LUN has no access states.
     pub(crate) fn access(&self) -> AccessState {
         let of = |tag: u16| self.groups.iter().find(|(group, _)| *group == tag);
         self.port_group.and_then(of).map_or(AccessState::ActiveOptimized, |(_, access)| *access)
@@ -128,7 +128,7 @@ impl DeviceFacts {
 /// ALUA every path that has passed its check is active/optimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
-    /// Its first login is under way.
+    /// Its first login is in progress.
     Connecting,
     /// Logged in; the LUN behind it is being probed.
     Checking,

@@ -1,4 +1,4 @@
-//! The initiator: one thread's sessions and devices, and the order in which they are given completions and time.
+//! The initiator: one thread's sessions and devices, and the order in which they get completions and time.
 
 use crate::balance::PathCounters;
 use crate::event::Failure;
@@ -17,7 +17,7 @@ use linerate_io::net::{NetEvent, NetWatch};
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, Wait};
 use std::sync::Arc;
 
-/// Sessions and devices of one thread. See the crate text for how it is driven:
+/// Sessions and devices of one thread. See the crate text. The order of calls:
 ///
 /// 1. [`attach`](Self::attach) regions, [`open`](Self::open) every device, then [`wait_ready`](Self::wait_ready), or
 ///    poll the driver until each device's [`state`](Self::state) is not `Opening`.
@@ -27,20 +27,20 @@ use std::sync::Arc;
 pub struct Initiator {
     pub(crate) sessions: Sessions,
     pub(crate) devices: Vec<Multipath>,
-    /// Reports when links go down and come up.
+    /// Reports links that go down or come up.
     links: Option<NetWatch>,
-    /// `SendTargets` text of each session that asked for it.
+    /// `SendTargets` text of each session that requested it.
     targets: Vec<(SessionId, Vec<u8>)>,
 }
 
 impl Initiator {
-    /// An initiator without sessions. Randomness comes from the operating system.
+    /// An initiator without sessions. Random numbers come from the operating system.
     pub fn new() -> Self {
-        // Without randomness no CHAP challenge can be made; a system that has none cannot run this program.
+        // Without random numbers no CHAP challenge can be made; this program cannot run on a system without them.
         Self::with_random(Box::new(|bytes| getrandom::fill(bytes).expect("the system gives random bytes")))
     }
 
-    /// An initiator that takes randomness from `random`: for repeatable simulations.
+    /// An initiator that gets random numbers from `random`: for repeatable simulations.
     pub fn with_random(random: Box<Random>) -> Self {
         Self { sessions: Sessions::new(random), devices: Vec::new(), links: None, targets: Vec::new() }
     }
@@ -52,9 +52,9 @@ impl Initiator {
         id
     }
 
-    /// Drives `driver` until no device is `Opening`. For the time before the driver has other work: completions of
-    /// other streams are dropped. A device that is not open when its time limits for login, command and abort
-    /// have passed has failed: a target may take no command at all and still answer every ping.
+    /// Drives `driver` until no device is `Opening`. Use it before the driver has other work: completions of other
+    /// streams are dropped. A device that is not open after its time limits for login, command and abort has failed: a
+    /// target may accept no command at all and still answer every ping.
     pub fn wait_ready<D: Driver>(&mut self, driver: &mut D, sink: &mut impl IoSink) -> std::io::Result<()> {
         let limit_ns = self.opening().map(|device| self.opening_limit_ns(device)).max().unwrap_or(0);
         let until = driver.now().saturating_add(limit_ns);
@@ -79,7 +79,7 @@ impl Initiator {
         nanos(options.login_timeout_s) + nanos(options.command_timeout_s) + nanos(options.ping_timeout_s)
     }
 
-    /// Drives `driver` while `busy` holds and `until` has not come.
+    /// Drives `driver` while `busy` is true, until `until` at most.
     pub(crate) fn drive_while<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -94,7 +94,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// One turn of a loop that has no other work: flush, wait for a completion or `until`, handle it.
+    /// One turn of a loop without other work: flush, wait for a completion or `until`, handle it.
     pub(crate) fn step<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -120,7 +120,7 @@ impl Initiator {
         &self.devices[device.index()].device.state
     }
 
-    /// What the LUN reported about itself; zeros until it is ready.
+    /// The facts that the LUN reported; zeros until it is ready.
     pub fn facts(&self, device: DeviceId) -> &DeviceFacts {
         &self.devices[device.index()].device.facts
     }
@@ -145,7 +145,7 @@ impl Initiator {
         self.sessions[session].facts.as_ref()
     }
 
-    /// Hands `take` what each connection of a session has carried since the last call, by connection ID.
+    /// Passes to `take` the counters of each connection of a session since the last call, by connection ID.
     pub fn take_connection_counters(
         &mut self,
         session: SessionId,
@@ -154,8 +154,8 @@ impl Initiator {
         self.sessions[session].take_connection_counters(take);
     }
 
-    /// The kernel's statistics of a session's connection; of several, the sums of what is counted, and the first one's
-    /// times and sizes. None while there is no connection.
+    /// The kernel's statistics of a session's connection. With several connections: the sums of counters, and the times
+    /// and sizes of the first one. None while there is no connection.
     pub fn tcp_info<D: Driver>(&self, driver: &D, session: SessionId) -> Option<TcpInfo> {
         let mut infos = self.sessions[session].streams().filter_map(|stream| driver.tcp_info(stream).ok());
         let mut sum = infos.next()?;
@@ -179,12 +179,12 @@ impl Initiator {
         self.devices[device.index()].submit(request, &mut self.sessions)
     }
 
-    /// Sends everything queued, one send per session, and receives again where the last buffer has been used up.
+    /// Sends everything that is queued, one send per session, and receives again if the last buffer is used up.
     pub fn flush<D: Driver>(&mut self, driver: &mut D) {
         self.sessions.flush(driver);
     }
 
-    /// Handles a completion of one of this initiator's streams; hands back one of another stream.
+    /// Handles a completion of one of this initiator's streams; returns one of another stream.
     pub fn handle_completion<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -198,7 +198,7 @@ impl Initiator {
             _ => return Some(completion),
         };
         let Some((current, id)) = self.sessions.route_of(stream) else { return Some(completion) };
-        // A completion of a stream that was closed here only brings memory back.
+        // A completion of a stream that was closed here only returns memory.
         let at = if current == stream { self.sessions[id].connection_of(stream) } else { None };
         let Some(at) = at else {
             return (current.generation() < stream.generation()).then_some(completion);
@@ -282,17 +282,17 @@ impl Initiator {
         self.sessions[session].failure.as_ref()
     }
 
-    /// The paths of a device, in the order of its list; empty for one that was opened without paths.
+    /// The paths of a device, in the order of its list; empty if it was opened without paths.
     pub fn path_facts(&self, device: DeviceId) -> impl Iterator<Item = PathFacts<'_>> {
         self.devices[device.index()].listed(&self.sessions)
     }
 
-    /// Hands `take` what each path of a device has carried since the last call, by its place in the list.
+    /// Passes to `take` the counters of each path of a device since the last call, by its index in the list.
     pub fn take_path_counters(&mut self, device: DeviceId, take: impl FnMut(usize, PathCounters)) {
         self.devices[device.index()].take_counters(&mut self.sessions, take);
     }
 
-    /// Takes the better paths of a device that are back into use again: for [`crate::Failback::Manual`].
+    /// Uses the restored better paths of a device again: for [`crate::Failback::Manual`].
     pub fn fail_back(&mut self, device: DeviceId, now: Nanos, sink: &mut impl IoSink) {
         self.with_device(device, now, sink, Multipath::fail_back);
     }
@@ -314,13 +314,13 @@ impl Initiator {
         self.deliver_events(now, sink);
     }
 
-    /// Follows the links of the local interfaces from now on: paths that name an interface fail with its link, and are
-    /// tried again when it is back. `watch` belongs to the network namespace that the sessions leave from.
+    /// Watches the links of the local interfaces from now on: paths that name an interface fail with its link, and are
+    /// tried again when it is back. `watch` belongs to the network namespace of the sessions.
     pub fn watch_links(&mut self, watch: NetWatch) {
         self.links = Some(watch);
     }
 
-    /// Acts on the link changes that the kernel has reported since the last tick.
+    /// Handles the link changes that the kernel has reported since the last tick.
     fn follow_links<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl IoSink) {
         // No path names an interface.
         let Some(watch) = &mut self.links else { return };
@@ -339,7 +339,7 @@ impl Initiator {
         }
     }
 
-    /// Gives the devices what sessions have handed back and reported.
+    /// Passes returned I/Os and events of sessions to the devices.
     #[cold]
     fn deliver_events(&mut self, now: Nanos, sink: &mut impl IoSink) {
         for Returned { session, task, progress } in std::mem::take(&mut self.sessions.returned) {
@@ -362,7 +362,7 @@ impl Initiator {
         }
     }
 
-    /// Gives an event to the devices that it is for, and notes them.
+    /// Passes an event to its devices, and records them.
     fn deliver(
         &mut self,
         session: SessionId,
@@ -393,7 +393,7 @@ impl Initiator {
         }
     }
 
-    /// Lets a device work with the sessions.
+    /// Calls a device with access to the sessions.
     pub(crate) fn with_device<S: IoSink>(
         &mut self,
         device: DeviceId,

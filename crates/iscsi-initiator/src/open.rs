@@ -14,7 +14,7 @@ use crate::probe_command::ProbeCommand;
 use crate::session::{Config, RetryRules};
 use linerate_io::{Driver, Nanos};
 
-/// Ticks within one `path_timeout_s`, so that lateness is seen in time.
+/// Ticks within one `path_timeout_s`, so that a timeout is noticed soon.
 const TICKS_PER_TIMEOUT: Nanos = 20;
 
 /// Whether a device may use a session that another device opened.
@@ -112,7 +112,7 @@ impl Initiator {
         Ok(id)
     }
 
-    /// Starts a discovery session; its text is taken with [`take_targets`](Self::take_targets).
+    /// Starts a discovery session; [`take_targets`](Self::take_targets) returns its text.
     pub(crate) fn start_discovery<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -129,7 +129,7 @@ impl Initiator {
     }
 }
 
-/// What the sessions of a path have in common.
+/// The common configuration of all sessions of a path.
 fn path_config(
     address: &LunAddress,
     spec: &PathSpec,
@@ -148,8 +148,8 @@ fn path_config(
     Ok(Config { retry, ..Config::new(portal, Some(&address.target), &own, credentials)? })
 }
 
-/// The session options of a path. Silence is found within `path_timeout_s`: a ping leaves after a third of it and is
-/// waited for half of it; the rest is for the ticks in between.
+/// The session options of a path. A silent peer is noticed within `path_timeout_s`: a ping is sent after a third of it
+/// and may take half of it; the rest is for the ticks in between.
 fn path_options(options: &SessionOptions, multipath: &MultipathOptions, spec: &PathSpec) -> SessionOptions {
     let timeout_s = multipath.path_timeout_s;
     SessionOptions {
@@ -157,7 +157,7 @@ fn path_options(options: &SessionOptions, multipath: &MultipathOptions, spec: &P
         source_address: spec.source_address.or(options.source_address),
         ping_interval_s: timeout_s * 0.33,
         ping_timeout_s: timeout_s * 0.5,
-        // An attempt into a dead path must end soon, or it outlasts the path's return.
+        // An attempt over a dead path must end soon; otherwise it would still run when the path returns.
         login_timeout_s: options.login_timeout_s.min(3.0 * timeout_s),
         ..options.clone()
     }

@@ -73,7 +73,7 @@ pub(crate) fn probe_task(command: ProbeCommand, lun: Lun, owner: Owner) -> NewTa
 
 /// Whether these are the replies of a disk that takes I/O.
 pub(crate) fn check_disk(facts: &DeviceFacts) -> Result<(), Problem> {
-    /// Peripheral qualifier: the target could have a device here, or could not, and has none.
+    /// Peripheral qualifier: the target has no device here, whether it could have one or not.
     const NOT_CONNECTED: u8 = 0xe0;
     if facts.peripheral & NOT_CONNECTED != 0 {
         return Err(Problem::new(Blame::User, NO_LUN));
@@ -108,7 +108,7 @@ pub(crate) fn same_disk(old: &DeviceFacts, now: &DeviceFacts) -> Result<(), Stri
 }
 
 /// Whether two paths of one device lead to the same disk. Unlike after a new login, only the replies prove it: a disk
-/// without any name is recognised by its size.
+/// without any identifier is recognised by its size.
 pub(crate) fn one_disk(device: &DeviceFacts, path: &DeviceFacts) -> Result<(), String> {
     if device.unit_id != path.unit_id {
         let (device, path) = (&device.unit_id, &path.unit_id);

@@ -1,4 +1,4 @@
-//! The commands that ask a LUN about itself, and what their replies change in [`DeviceFacts`].
+//! The commands of a probe, and how their replies change [`DeviceFacts`].
 
 use crate::facts::DeviceFacts;
 use linerate_scsi_proto::{
@@ -26,9 +26,9 @@ pub(crate) enum ProbeCommand {
     Luns,
 }
 
-/// Room for some sixty port groups.
+/// Space for about sixty port groups.
 const GROUPS_BYTES: u32 = 1024;
-/// Room for 8191 LUNs.
+/// Space for 8191 LUNs.
 const LUN_LIST_BYTES: u32 = 65_528 + 8;
 
 impl ProbeCommand {
@@ -42,7 +42,7 @@ impl ProbeCommand {
         Self::Capacity16,
         Self::Capacity10,
     ];
-    /// The probe of a disk behind one of several paths. First the commands that a LUN answers in any access state.
+    /// The probe of a disk behind one of several paths. It begins with commands that a LUN answers in any access state.
     pub(crate) const PATH: &[Self] = &[
         Self::Inquiry,
         Self::SerialNumber,
@@ -90,7 +90,7 @@ impl ProbeCommand {
         )
     }
 
-    /// The command is not needed: an earlier reply had the answer, or the LUN has none.
+    /// The command is not needed: an earlier reply has the answer, or the LUN has none.
     pub(crate) fn is_answered(self, facts: &DeviceFacts) -> bool {
         match self {
             Self::Capacity10 => facts.block_bytes != 0,
@@ -144,7 +144,7 @@ fn set_capacity(capacity: Capacity, facts: &mut DeviceFacts) {
     facts.thin = capacity.thin;
 }
 
-/// The unit's own identifier, and the group of the port that answered.
+/// The unit's own identifier, and the port group of the answering port.
 fn identification(body: &[u8], facts: &mut DeviceFacts) {
     for item in vpd::designators(body) {
         match (item.association, item.kind) {

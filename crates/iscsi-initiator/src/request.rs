@@ -1,12 +1,12 @@
-//! One I/O as the caller asks for it.
+//! One I/O, as the caller requests it.
 
 use linerate_io::{Region, RegionId, Seg};
 use std::sync::Arc;
 
-/// Where a read's data goes.
+/// Destination of a read's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadInto {
-    /// Nowhere: received and dropped. The fastest.
+    /// No destination: received and dropped. The fastest.
     Nothing,
     /// Shown to [`IoSink::read_data`] in the receive buffer.
     Shown,
@@ -14,7 +14,7 @@ pub enum ReadInto {
     Segment(Seg),
 }
 
-/// What an I/O does.
+/// The operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoOp {
     /// READ.
@@ -32,7 +32,7 @@ pub enum IoOp {
 /// One I/O. Offset and length are multiples of the device's block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoRequest {
-    /// The caller's name for it, given back in [`IoDone`].
+    /// The caller's identifier, returned in [`IoDone`].
     pub slot: u32,
     /// What to do.
     pub op: IoOp,
@@ -61,7 +61,7 @@ impl Regions {
     }
 }
 
-/// An I/O that was not taken; the caller must correct it.
+/// A refused I/O; the caller must correct it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {
@@ -74,7 +74,7 @@ pub enum SubmitError {
     /// The I/O ends behind the LUN's last block.
     #[error("I/O ends behind the end of the device")]
     OutOfRange,
-    /// The I/O is longer than the target takes (VPD B0).
+    /// The I/O is longer than the target accepts (VPD B0).
     #[error("I/O is longer than the device's maximum transfer length")]
     TooLong,
     /// The segment is shorter than the I/O, or not inside its region.

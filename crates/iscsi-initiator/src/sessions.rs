@@ -1,4 +1,4 @@
-//! The sessions of one thread: who has something to send, what sessions have reported, and when they need time again.
+//! The sessions of one thread: which ones have data to send, their events, and their next deadlines.
 
 use crate::event::{IoDone, IoSink};
 use crate::facts::SessionId;
@@ -8,7 +8,7 @@ use crate::task::NewTask;
 use linerate_io::{Driver, Handle, Nanos};
 use std::ops::{Index, IndexMut};
 
-/// The time between two ticks, unless paths need a closer watch.
+/// The time between two ticks, unless paths need shorter ones.
 const TICK_NS: Nanos = 50_000_000;
 
 /// All sessions of an initiator.
@@ -18,11 +18,11 @@ pub(crate) struct Sessions {
     shared: Vec<SessionId>,
     /// By the index of a stream's handle: the handle and its session.
     routes: Vec<Option<(Handle, SessionId)>>,
-    /// Sessions with something to send or a buffer to receive into.
+    /// Sessions with data to send or a buffer to receive into.
     dirty: Vec<SessionId>,
-    /// What sessions have reported, not handled yet.
+    /// Events of sessions that are not handled yet.
     pub(crate) events: Vec<(SessionId, SessionEvent)>,
-    /// I/Os that sessions have handed back, not handled yet.
+    /// I/Os that sessions have returned, not handled yet.
     pub(crate) returned: Vec<Returned>,
     pub(crate) regions: Regions,
     random: Box<Random>,
@@ -94,7 +94,7 @@ impl Sessions {
         id
     }
 
-    /// Lets a session work.
+    /// Calls a session with its context.
     #[inline]
     pub(crate) fn with<S: IoSink>(
         &mut self,
@@ -119,7 +119,7 @@ impl Sessions {
         self.mark(id);
     }
 
-    /// The stream that has this handle's index now, and its session.
+    /// The current stream with this handle's index, and its session.
     #[inline]
     pub(crate) fn route_of(&self, stream: Handle) -> Option<(Handle, SessionId)> {
         self.routes.get(stream.index() as usize).copied().flatten()

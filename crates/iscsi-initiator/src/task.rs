@@ -1,18 +1,18 @@
-//! A task as its session is given it: the owner, the command, its data, and the blocks that it touches.
+//! A task for a session: the owner, the command, its data, and its blocks.
 
 use crate::event::IoError;
 use crate::request::ReadInto;
 use linerate_io::Seg;
 use linerate_iscsi_proto::pdu::Lun;
 
-/// Who waits for a task.
+/// The part that waits for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The caller's I/O.
     Io { device: u32, slot: u32 },
-    /// The probe that asks a LUN who it is, after every login.
+    /// The probe that identifies a LUN after every login.
     Probe { device: u32 },
-    /// A question for the access states of a device's target port groups.
+    /// A poll of the access states of a device's target port groups.
     AccessPoll { device: u32 },
     /// Our NOP-Out ping.
     Ping,
@@ -24,7 +24,7 @@ pub(crate) enum Owner {
     Logout,
 }
 
-/// The end of a command that this initiator sent for itself.
+/// The end of a command of the initiator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// GOOD.
@@ -33,11 +33,11 @@ pub(crate) enum Answer {
     Failed(IoError),
 }
 
-/// The data that goes with a task.
+/// The data of a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload {
     None,
-    /// A read, and where its data goes.
+    /// A read, and the destination of its data.
     In(ReadInto),
     /// A read whose data is kept in [`Task::reply`].
     Kept,
@@ -50,7 +50,7 @@ pub(crate) enum Payload {
     },
 }
 
-/// Which blocks a task touches, to keep retried writes in order.
+/// The blocks of a task, to keep retried writes in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Footprint {
     pub(crate) start: u64,
@@ -68,7 +68,7 @@ impl Footprint {
     }
 }
 
-/// What a new task needs.
+/// The parameters of a new task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewTask {
     pub(crate) owner: Owner,
@@ -83,7 +83,7 @@ pub(crate) struct NewTask {
 }
 
 impl NewTask {
-    /// A task that is no SCSI command.
+    /// A task that is not a SCSI command.
     pub(crate) fn control(owner: Owner) -> Self {
         Self {
             owner,

@@ -1,6 +1,6 @@
-//! Blocking helpers for tools and tests: what targets are there, and a LUN as a simple disk.
+//! Blocking helpers for tools and tests: discovery, and a LUN as a simple disk.
 //!
-//! They own a driver and wait for everything they start. Not for load: [`Initiator`] is.
+//! They own a driver and wait for all their operations. For load, use [`Initiator`].
 
 use crate::event::{Event, EventKind, Failure, IoDone, IoError, IoSink};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts};
@@ -20,9 +20,9 @@ use serde::Serialize;
 use std::io;
 use std::sync::Arc;
 
-/// Time for a logout before the connection is simply closed.
+/// Time for a logout before the connection is closed.
 const LOGOUT_NS: Nanos = 2_000_000_000;
-/// Memory that a [`Disk`] moves data through, and the longest single command.
+/// Memory for the data of a [`Disk`], and the longest single command.
 const BOUNCE_BYTES: u64 = 4 << 20;
 const PIECE_BYTES: u64 = 256 * 1024;
 
@@ -31,7 +31,7 @@ const PIECE_BYTES: u64 = 256 * 1024;
 pub struct TargetInfo {
     /// The target's iSCSI name.
     pub iqn: String,
-    /// Its portals as `host:port,tag`; the portal that was asked if the target named none.
+    /// Its portals as `host:port,tag`; the requested portal if the target named none.
     pub portals: Vec<String>,
     /// Its LUNs.
     pub luns: Vec<LunInfo>,
@@ -131,7 +131,7 @@ fn look_at_target<D: Driver>(
         .iter()
         .map(|address| PortalAddress { host: address.host.clone(), port: address.port })
         .collect();
-    // The portal that was asked is known to answer; otherwise the target's first choice.
+    // The requested portal is known to answer; otherwise use the target's first one.
     let portal = if places.is_empty() || places.contains(asked) { asked } else { &places[0] };
     let mut info = TargetInfo {
         iqn: target.name.clone(),
@@ -207,12 +207,12 @@ impl<D: Driver> Disk<D> {
         Ok(Self { driver, initiator, device, region, region_id })
     }
 
-    /// What the LUN says about itself.
+    /// The facts of the LUN.
     pub fn facts(&self) -> &DeviceFacts {
         self.initiator.facts(self.device)
     }
 
-    /// What the session negotiated.
+    /// The negotiated values of the session.
     pub fn session_facts(&self) -> Option<&SessionFacts> {
         self.initiator.session_facts(self.initiator.session_of(self.device))
     }
@@ -251,13 +251,13 @@ impl<D: Driver> Disk<D> {
         self.run(&[IoRequest { slot: 0, op: IoOp::Discard, offset_bytes, len_bytes }])
     }
 
-    /// Logs out and gives the driver back.
+    /// Logs out and returns the driver.
     pub fn close(mut self) -> Result<D, ToolError> {
         self.initiator.close(&mut self.driver, LOGOUT_NS, &mut Vec::<IoDone>::new())?;
         Ok(self.driver)
     }
 
-    /// Moves up to the bounce region's length, in pieces that are in flight together.
+    /// Moves at most the bounce region's length, in pieces that are in flight together.
     fn move_part(&mut self, offset: u64, len: u64, op: impl Fn(Seg) -> IoOp) -> Result<(), ToolError> {
         let facts = self.facts();
         let limit = u64::from(facts.max_transfer_blocks) * u64::from(facts.block_bytes);
@@ -289,7 +289,7 @@ impl<D: Driver> Disk<D> {
     }
 }
 
-/// What a disk hears while it waits: how many I/Os ended, the first error, and why connections were lost.
+/// What a disk collects while it waits: how many I/Os ended, the first error, and why connections were lost.
 #[derive(Default)]
 struct Heard {
     done: usize,
@@ -320,7 +320,7 @@ pub enum ToolError {
     /// The options cannot be used (user).
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// Session or LUN cannot be used; it says whose fault.
+    /// Session or LUN cannot be used, with the reason and its cause.
     #[error(transparent)]
     Failed(Failure),
     /// The list of targets is malformed (peer).

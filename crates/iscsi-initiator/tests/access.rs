@@ -1,5 +1,5 @@
-//! Paths that are there and must not be used, or not now: access states of the array (ALUA), another disk, a target that
-//! says goodbye, an interface without a link.
+//! Paths that exist but must not be used, or not now: access states of the array (ALUA), another disk, a target that
+//! logs out, an interface without a link.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -51,7 +51,7 @@ fn a_path_that_was_never_active_is_checked_before_it_is_used() {
     let options = multipath(Policy::RoundRobin);
     let mut rig = Rig::two_groups(&options, "standby", &SessionOptions::default());
     assert_eq!(rig.states(), [PathState::ActiveOptimized, PathState::Standby]);
-    // Nothing is sent over the path on standby, so only its checker can find out.
+    // Nothing is sent over the path on standby, so only its checker can notice.
     rig.change(&[(1, "unavailable"), (2, "active_optimized")]);
     for slot in 0..8 {
         rig.write(slot, u64::from(slot), 3);

@@ -1,4 +1,4 @@
-//! Once warm, an I/O allocates nothing: counted, on the thread that runs the initiator.
+//! After the start, an I/O allocates nothing: counted on the thread of the initiator.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -77,7 +77,7 @@ fn no_allocation_once_warm(open: impl FnOnce(&mut Initiator, &mut EpollDriver) -
     initiator.wait_ready(&mut driver, &mut Vec::<IoDone>::new()).unwrap();
     let (done, completions) = (Vec::with_capacity(64), Vec::with_capacity(64));
     let mut cycle = Loop { driver, initiator, device, region, done, completions };
-    // Queues grow to the largest batch seen, which a busy machine may bring later than an idle one.
+    // Queues grow to the largest batch so far, which a busy machine may produce later than an idle one.
     let counts: Vec<u64> = (0..5)
         .map(|_| allocation_counter::measure(|| cycle.run(2000)).count_total)
         .take_while(|&count| count > 0)

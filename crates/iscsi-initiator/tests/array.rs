@@ -1,4 +1,5 @@
-//! Against our own array over loopback, on both drivers: data, authentication, discovery, and its end mid-run.
+//! With our own array over loopback, on both drivers: data, authentication, discovery, and the end of the array during
+//! a run.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -62,7 +63,7 @@ fn data_survives_on_both_drivers_under_every_way_of_moving_it() {
     ];
     for way in &ways {
         for preference in [Preference::Epoll, Preference::IoUring] {
-            // Where io_uring is blocked there is nothing to test it with.
+            // If io_uring is blocked, it cannot be tested.
             let Ok(any) = open_driver(preference) else { continue };
             with_driver!(any, |driver| moves_data(driver, &portal, way));
         }

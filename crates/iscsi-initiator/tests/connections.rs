@@ -1,4 +1,4 @@
-//! Several connections in one session (MC/S), against our own array over loopback.
+//! Several connections in one session (MC/S), with our own array over loopback.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -29,7 +29,7 @@ fn array(limits: &serde_json::Value) -> Array {
     Array::start(config).unwrap()
 }
 
-/// A device on one session, stepped by hand.
+/// A device on one session, driven step by step.
 struct One {
     driver: EpollDriver,
     initiator: Initiator,
@@ -186,7 +186,8 @@ fn connections_go_to_the_portals_that_were_named_and_one_that_is_dead_is_done_wi
     one.load(20, |_| ());
 }
 
-/// Error recovery level 0: the loss of any connection is the loss of the session, which comes back whole.
+/// Error recovery level 0: the loss of any connection is the loss of the session, which is restored with all
+/// connections.
 #[test]
 fn a_connection_cut_during_load_costs_no_write_and_no_error() {
     for connection_policy in [ConnectionPolicy::RoundRobin, ConnectionPolicy::LeastQueueDepth] {

@@ -1,5 +1,5 @@
-//! What a hostile or broken target may send: every case ends with a result or a message, never with a hang, a panic or
-//! memory without bound. Where a second connection behaves, the I/O succeeds on it.
+//! Data of a hostile or faulty target: every case ends with a result or a message, never with a hang, a panic or
+//! unlimited memory. If a second connection works, the I/O succeeds on it.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -41,7 +41,7 @@ fn open(fake: &Fake) -> Disk<EpollDriver> {
     open_with(fake, &options()).unwrap()
 }
 
-/// Every read goes wrong on the first connection and right on the second.
+/// Every read fails on the first connection and succeeds on the second.
 fn read_survives(misbehave: impl Fn(&mut Peer, &ScsiCommand) -> io::Result<()> + Send + 'static) {
     let fake = Fake::start(move |peer, n| {
         peer.login()?;

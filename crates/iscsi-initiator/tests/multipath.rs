@@ -1,5 +1,5 @@
-//! Several paths to our own array over loopback, through relays that fall silent, close, or come back with old bytes:
-//! no error while a path lives, every block right, no old write on top of a newer one.
+//! Several paths to our own array over loopback, through relays that fall silent, close, or deliver old bytes later: no
+//! error while a path works, every block is right, and no old write overwrites a newer one.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -79,7 +79,7 @@ fn a_silent_path_is_found_in_time_and_its_io_is_done_elsewhere() {
 
 #[test]
 fn a_path_that_takes_no_more_bytes_is_found_in_time_too() {
-    // The ping is behind a send that cannot end; the kernel's timeout finds the loss.
+    // The ping waits behind a send that cannot end; the kernel's timeout detects the loss.
     const LEN: u32 = 128 * 1024;
     let session = SessionOptions { send_buffer_bytes: Some(64 * 1024), ..SessionOptions::default() };
     let mut rig = Rig::two_groups(&multipath(Policy::FailoverOnly), "active_non_optimized", &session);
@@ -122,7 +122,7 @@ fn a_closed_path_is_left_at_once_and_again_and_again() {
 
 #[test]
 fn an_old_write_that_arrives_late_never_overwrites_a_newer_one() {
-    // One session per path; what the silent relay keeps is handed to the array long after its retry.
+    // One session per path; the array gets the data that the silent relay keeps long after the retry.
     let mut rig = Rig::open(&multipath(Policy::FailoverOnly), two());
     for round in 0..5_u64 {
         rig.relays[0].set(Mode::Silent);
@@ -206,7 +206,7 @@ fn failback_is_immediate_delayed_or_by_hand() {
     let now = rig.driver.now();
     rig.initiator.fail_back(rig.device, now, &mut rig.heard);
     assert_eq!(rig.in_use(), [0]);
-    // And again: with nothing else left, a path that waits for failback is used.
+    // And again: if no other path is left, a path that waits for failback is used.
     rig.relays[0].set(Mode::Close);
     rig.run("failover", |rig| rig.in_use() == [1]);
     rig.relays[0].set(Mode::Pass);
@@ -232,7 +232,7 @@ fn a_device_opens_over_what_there_is() {
 
 #[test]
 fn without_a_portal_of_the_same_group_a_newer_write_waits_for_the_stated_time() {
-    // The silent path's group has no other portal, so no login elsewhere can end its session.
+    // The silent path's group has no other portal, so a login over another path cannot end its session.
     let session = SessionOptions { command_timeout_s: 1.0, ..SessionOptions::default() };
     let options = multipath(Policy::FailoverOnly);
     let mut rig = Rig::two_groups(&options, "active_non_optimized", &session);

@@ -1,4 +1,4 @@
-//! Loss and return: what was in flight is sent again once, in order, under the same ISID; timeouts end what hangs.
+//! Loss and recovery: I/O in flight is sent again once, in order, under the same ISID; timeouts end hanging I/O.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -26,7 +26,7 @@ fn options() -> SessionOptions {
     }
 }
 
-/// An initiator with one device, stepped by hand.
+/// An initiator with one device, driven step by step.
 struct Rig {
     driver: EpollDriver,
     initiator: Initiator,
@@ -122,7 +122,7 @@ fn commands_in_flight_are_sent_again_in_order_under_the_same_isid() {
         peer.login()?;
         tell.send((n, peer.logins.last().map(|login| (login.isid, login.tsih)), Vec::new())).ok();
         if n == 0 {
-            // Takes all eight writes, runs every second one and tells nothing.
+            // Receives all eight writes, runs every second one and answers none.
             for number in 0..8 {
                 let (request, data) = peer.serve_until(is(WRITE))?;
                 if number % 2 == 0 {
@@ -160,7 +160,7 @@ fn commands_in_flight_are_sent_again_in_order_under_the_same_isid() {
 
 #[test]
 fn a_newer_write_never_overtakes_an_older_one_that_is_sent_again() {
-    // BUSY for the older write; the newer write to the same block must not be seen before the older is done.
+    // BUSY for the older write; the newer write to the same block must not be sent before the older one is done.
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let fake = Fake::start(move |peer, _| {
@@ -175,7 +175,7 @@ fn a_newer_write_never_overtakes_an_older_one_that_is_sent_again() {
     });
     let mut rig = Rig::open(&fake, &options());
     rig.write(0, 5, 1);
-    // Give BUSY the time to come back, then send the newer write while the older one pauses.
+    // Wait until BUSY has arrived, then send the newer write while the older one pauses.
     rig.rest(1_000_000);
     rig.write(1, 5, 2);
     rig.write(2, 900, 3);
@@ -236,7 +236,7 @@ fn a_target_that_falls_silent_is_found_by_ping() {
         peer.login()?;
         if n == 0 {
             peer.serve_until(is(READ))?;
-            // Reads on, says nothing more.
+            // Continues to read, and sends nothing more.
             while peer.read().is_ok() {}
         }
         peer.serve()
@@ -284,7 +284,7 @@ fn a_logout_that_the_target_asks_for_drains_and_comes_back() {
         let ask =
             AsyncMessage { event, vendor_code: 0, lun, sn, parameter1, parameter2, parameter3, data_len: 0 };
         peer.send(&Response::Async(ask), &[])?;
-        // What is in flight still ends before the logout comes.
+        // I/O in flight still ends before the logout.
         peer.command(&scsi(&request), &[])?;
         let (logout, _) = peer.serve_until(|request| !matches!(request, Request::NopOut(_)))?;
         assert!(matches!(logout, Request::Logout(_)), "{logout:?}");
@@ -367,8 +367,8 @@ fn an_expired_login_during_recovery_is_tried_again() {
     assert_eq!(disk.session_facts().unwrap().logins, 2);
 }
 
-/// Loses the session with a write in flight; what comes back has these blocks and this product. Gives the write's end, the
-/// events after the return, and whether the write reached the disk.
+/// Loses the session with a write in flight; after the recovery the LUN has these blocks and this product. Returns the
+/// end of the write, the later events, and whether the write reached the disk.
 fn comes_back_as(blocks: u64, product: [u8; 16]) -> (Result<(), IoError>, Vec<EventKind>, bool) {
     let fake = Fake::start(move |peer, n| {
         peer.login()?;

@@ -1,4 +1,4 @@
-//! Against tgt (Debian package tgt): a private daemon on ports of its own, killed by its process id.
+//! With tgt (Debian package tgt): a private daemon on its own ports, killed by its process id.
 
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
@@ -54,7 +54,7 @@ fn what_is_written_is_read_back_under_every_way_of_moving_data() {
         let mut disk =
             Disk::open(EpollDriver::new().unwrap(), &address, way, &Credentials::default()).unwrap();
         assert_eq!(disk.facts().capacity_bytes(), Tgt::BYTES);
-        // As many connections as both want; tgt wants one.
+        // The smaller number of connections is used; tgt permits one.
         let facts = disk.session_facts().unwrap();
         assert_eq!(facts.connections.len(), usize::from(facts.params.max_connections.min(way.connections)));
         for len in [512, 4096, 65536, 1 << 20] {
@@ -69,7 +69,7 @@ fn what_is_written_is_read_back_under_every_way_of_moving_data() {
     }
 }
 
-/// Runs one qemu-io command on the LUN; none, with a word, if qemu-io cannot speak iSCSI here.
+/// Runs one qemu-io command on the LUN; None, with a message, if qemu-io does not support iSCSI here.
 fn qemu_io(tgt: &Tgt, command: &str) -> Option<String> {
     let output = Command::new("qemu-io").args(["-f", "raw", "-c", command, &tgt.url()]).output();
     let text = match output {

@@ -4,7 +4,7 @@
 //! (carry-less multiplication) on an x86-64 server core: 16 against 22 ns for 48 bytes, 0.28 against 0.41 us for 4 KiB,
 //! 13.6 against 18.2 us for 256 KiB.
 
-/// A CRC32C that is being computed over pieces of a segment.
+/// A CRC32C of the pieces of a segment, computed step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crc32c(u32);
 
@@ -12,7 +12,7 @@ impl Crc32c {
     /// The checksum of no bytes.
     pub const EMPTY: Crc32c = Crc32c(0);
 
-    /// From the checksum of the bytes so far, as other implementations report it.
+    /// Continues from the checksum of earlier bytes, as other implementations report it.
     pub fn from_value(value: u32) -> Self {
         Crc32c(value)
     }

@@ -3,13 +3,13 @@
 //! On the wire a PDU is: header (48 bytes), additional header segments, header digest (if negotiated), data segment,
 //! zero to three bytes of padding, data digest (if negotiated and the data segment is not empty).
 //!
-//! [`Receiver::next`] is handed received bytes and answers with one [`Step`]: how many bytes it used and what they were.
-//! Headers are kept inside the receiver ([`Receiver::bhs`], [`Receiver::ahs`]) because they may arrive in pieces;
-//! payload is never copied, it is reported as a range of the caller's input. A caller that knows where payload belongs
-//! can receive it straight there: [`Receiver::direct_remaining`] says how many bytes may go, and
-//! [`Receiver::advance_direct`] reports them. However the stream is split, the same PDUs come out.
+//! [`Receiver::next`] gets received bytes and returns one [`Step`]: how many bytes it used, and their meaning. Headers
+//! are kept in the receiver ([`Receiver::bhs`], [`Receiver::ahs`]) because they may arrive in pieces. Payload is never
+//! copied; it is reported as a range of the caller's input. A caller that knows the destination of payload can receive
+//! it directly: [`Receiver::direct_remaining`] returns how many bytes may be received there, and
+//! [`Receiver::advance_direct`] reports them. The result is the same PDUs, however the stream is split.
 //!
-//! The length of a data segment is checked against the limit when its header is complete, before anyone allocates.
+//! The length of a data segment is checked against the limit when its header is complete, before any allocation.
 
 use crate::digest::Crc32c;
 use crate::params::DigestKind;
@@ -20,8 +20,8 @@ use std::ops::Range;
 const AHS_BYTES_MAX: usize = 255 * 4;
 const DIGEST_BYTES: usize = 4;
 
-/// A header in a cache line of its own: fields are read right after it was copied here, and a core cannot pass such bytes
-/// on across the border of two lines before everything that was written earlier has left it.
+/// A header in its own cache line. Its fields are read directly after it was copied here. A core cannot forward such
+/// bytes across the border of two lines before all earlier writes are complete.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Header(Bhs);
@@ -51,19 +51,19 @@ enum Phase {
     Trailer,
 }
 
-/// What [`Receiver::next`] made of its input.
+/// The result of [`Receiver::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes of the input that were used; hand in the rest with the next call.
+    /// Bytes of the input that were used; pass the rest to the next call.
     pub consumed: usize,
-    /// What they were.
+    /// Their meaning.
     pub event: Event,
 }
 
 /// See [`Step`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The whole input was used and no event came of it.
+    /// The whole input was used, and there is no event yet.
     NeedMore,
     /// A header is complete: read it with [`Receiver::bhs`] and [`Receiver::ahs`]. If `data_len` is 0 the PDU is
     /// complete, else [`Event::Data`] follows.
@@ -108,7 +108,7 @@ impl Receiver {
         self.data_len_max = data_len_max;
     }
 
-    /// True between PDUs: the place where a peer may close the connection without cutting one.
+    /// True between PDUs: here a peer may close the connection without cutting a PDU.
     pub fn at_boundary(&self) -> bool {
         self.phase == Phase::Header && self.filled == 0
     }
@@ -124,15 +124,15 @@ impl Receiver {
         &self.extra[..total_ahs_len(&self.header.0)]
     }
 
-    /// Payload bytes of the current data segment that have not arrived yet: so many may be received straight into their
+    /// Payload bytes of the current data segment that have not arrived yet: they may be received directly into their
     /// destination. Zero outside a data segment.
     pub fn direct_remaining(&self) -> u32 {
         if self.phase == Phase::Data { self.data_len - self.data_offset } else { 0 }
     }
 
-    /// Reports that `len` payload bytes (at most [`Self::direct_remaining`]) went straight to their destination. `crc`
-    /// is called only if a data digest is in use and must run the given checksum over those bytes. Then go on with
-    /// [`Self::next`], with empty input if nothing else arrived: it reports the end of the segment.
+    /// Reports that `len` payload bytes (at most [`Self::direct_remaining`]) were received directly into their
+    /// destination. `crc` is called only if a data digest is in use; it must run the given checksum over those bytes.
+    /// Then continue with [`Self::next`], with empty input if nothing else arrived: it reports the end of the segment.
     pub fn advance_direct(&mut self, len: u32, crc: impl FnOnce(Crc32c) -> Crc32c) {
         debug_assert!(len <= self.direct_remaining(), "more bytes than the data segment has");
         if self.data_digest == DigestKind::Crc32c {
@@ -141,7 +141,8 @@ impl Receiver {
         self.data_offset += len;
     }
 
-    /// Takes in received bytes up to the next event. Errors end the connection: the stream cannot be followed further.
+    /// Accepts received bytes up to the next event. After an error the stream cannot be parsed further: end the
+    /// connection.
     #[inline]
     pub fn next(&mut self, input: &[u8]) -> Result<Step, FrameError> {
         match self.phase {
@@ -265,7 +266,7 @@ pub fn padding_len(data_len: u32) -> usize {
     (data_len.wrapping_neg() & 3) as usize
 }
 
-/// What goes onto the wire around a data segment, on the sending side.
+/// Adds the bytes around a header and a data segment for sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framer {
     /// Put a digest after each header.
@@ -302,8 +303,8 @@ impl Framer {
         Inline { bytes, len: (BHS_BYTES + DIGEST_BYTES) as u8 }
     }
 
-    /// What follows the header of a PDU with additional header segments: `ahs` itself is sent first, then this (empty
-    /// without header digest). Use instead of [`Self::header`]'s digest: send the bare 48 bytes, `ahs`, this.
+    /// The bytes after the header of a PDU with additional header segments: `ahs` itself is sent first, then this
+    /// (empty without header digest). Use it instead of [`Self::header`]'s digest: send the bare 48 bytes, `ahs`, this.
     pub fn ahs_digest(&self, bhs: &Bhs, ahs: &[u8]) -> Inline<4> {
         if self.header_digest == DigestKind::None {
             return Inline { bytes: [0; 4], len: 0 };
@@ -311,8 +312,8 @@ impl Framer {
         Inline { bytes: Crc32c::EMPTY.update(bhs).update(ahs).to_wire(), len: 4 }
     }
 
-    /// What follows a data segment of `data_len` bytes (not zero): padding and digest. `crc` is called only if a data
-    /// digest is in use and must give the checksum of the data.
+    /// The bytes after a data segment of `data_len` bytes (not zero): padding and digest. `crc` is called only if a
+    /// data digest is in use; it must return the checksum of the data.
     #[inline]
     pub fn trailer(&self, data_len: u32, crc: impl FnOnce() -> Crc32c) -> Inline<7> {
         let padding = padding_len(data_len);
@@ -334,21 +335,21 @@ impl Framer {
     }
 }
 
-/// The stream cannot be followed any further: the peer's fault, or the network's. Drop the connection.
+/// The stream cannot be parsed any further (fault: peer or network). Drop the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A header announced more data than was allowed.
     #[error("peer announced a data segment of {announced} bytes, the limit is {limit}")]
     TooLong {
-        /// What it announced.
+        /// The announced length.
         announced: u32,
-        /// What we allow.
+        /// Our limit.
         limit: u32,
     },
-    /// The header's digest is wrong: nothing in it can be trusted.
+    /// The header's digest is wrong: its contents cannot be used.
     #[error("header digest of a received PDU is wrong")]
     HeaderDigest,
-    /// The data segment's digest is wrong: its payload must not be used. The stream itself is still in step, so that a
+    /// The data segment's digest is wrong: its payload must not be used. The stream itself can still be parsed, so a
     /// Reject (reason 2) can be sent before the connection is dropped.
     #[error("data digest of a received PDU is wrong")]
     DataDigest,

@@ -37,12 +37,12 @@ impl fmt::Display for IscsiName {
     }
 }
 
-/// Names that may do something: one name, or with a `*` at the end all that begin so. Normalised as names are.
+/// A pattern of permitted names: one name, or with a `*` at the end all names with this prefix. Normalised like names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamePattern {
     /// This name.
     Exactly(IscsiName),
-    /// Every name that begins so.
+    /// Every name with this prefix.
     Beginning(String),
 }
 
@@ -101,7 +101,7 @@ fn check_hex(rest: &str, lengths: &[usize]) -> Result<(), NameError> {
     if valid { Ok(()) } else { Err(NameError::Hex) }
 }
 
-/// Why a string is not an iSCSI name: the fault of its author (the user's configuration, or the peer).
+/// Why a string is not an iSCSI name (fault: its author, that is the user's configuration or the peer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Longer than 223 bytes.

@@ -1,4 +1,4 @@
-//! What a session agreed on during login.
+//! The values that were negotiated during login.
 
 /// Protects a segment on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum DigestKind {
 pub struct SessionParams {
     /// Largest data segment that we may receive (we declared it).
     pub max_recv_data_segment_length: u32,
-    /// Largest data segment that the peer may receive (it declared it): the limit for what we send.
+    /// Largest data segment that the peer may receive (it declared it): the limit for our PDUs.
     pub peer_max_recv_data_segment_length: u32,
     /// Largest solicited Data-Out or Data-In sequence.
     pub max_burst_length: u32,
@@ -42,7 +42,7 @@ pub struct SessionParams {
 }
 
 impl Default for SessionParams {
-    /// The values that hold when a key is not negotiated (RFC 7143 section 13), which also govern the login itself.
+    /// The values of keys that are not negotiated (RFC 7143 section 13); they are also valid during the login itself.
     fn default() -> Self {
         SessionParams {
             max_recv_data_segment_length: 8192,

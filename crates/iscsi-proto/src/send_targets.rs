@@ -1,20 +1,19 @@
-//! Text exchanges in full feature phase, of which `SendTargets` is the only one in use (RFC 7143 sections 11.10, 11.11 and
-//! Appendix C).
+//! Text exchanges in full feature phase; only `SendTargets` is in use (RFC 7143 sections 11.10, 11.11 and Appendix C).
 //!
 //! An answer longer than the initiator's segment length is split: the target sends pieces with a transfer tag, and the
-//! initiator asks for the next one with an empty request that carries the tag.
+//! initiator requests the next one with an empty request that carries the tag.
 
 use crate::keys::number;
 use crate::names::IscsiName;
 use crate::pdu::{Lun, RESERVED_TAG, TextRequest, TextResponse};
 use crate::text::{self, Collector, NOT_UNDERSTOOD, REJECT, Splitter, TextError, Writer};
 
-/// A target as discovery tells it.
+/// A target in a discovery answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveredTarget {
     /// Its name, as the target wrote it.
     pub name: String,
-    /// Where it listens; empty = where the discovery session is.
+    /// Its portals; empty: the portal of the discovery session.
     pub addresses: Vec<TargetAddress>,
 }
 
@@ -109,7 +108,7 @@ pub fn read_targets(text: &[u8]) -> Result<Vec<DiscoveredTarget>, DiscoveryError
 pub struct TargetText {
     collector: Collector,
     outbox: Splitter,
-    /// Task tag and transfer tag of the exchange that is open.
+    /// Task tag and transfer tag of the current exchange.
     open: Option<(u32, u32)>,
     next_ttt: u32,
 }
@@ -125,9 +124,9 @@ impl TargetText {
         }
     }
 
-    /// Takes in a text request. `answer` gives the text for a `SendTargets` value: `All`, a target's name, or empty for the
-    /// session's own target; `None` refuses the value. `segment_max` is the initiator's `MaxRecvDataSegmentLength`. The
-    /// caller fills in the sequence numbers of the response.
+    /// Accepts a text request. `answer` returns the text for a `SendTargets` value: `All`, a target's name, or empty
+    /// for the session's own target; `None` refuses the value. `segment_max` is the initiator's
+    /// `MaxRecvDataSegmentLength`. The caller fills in the sequence numbers of the response.
     pub fn receive(
         &mut self,
         request: &TextRequest,
@@ -136,7 +135,7 @@ impl TargetText {
         answer: impl FnOnce(&str) -> Option<Vec<u8>>,
     ) -> Result<(TextResponse, Vec<u8>), ExchangeError> {
         if request.ttt == RESERVED_TAG {
-            // A new exchange ends one that was left open (RFC 7143 section 11.10.4).
+            // A new exchange ends the current one (RFC 7143 section 11.10.4).
             self.reset();
         } else if self.open != Some((request.itt, request.ttt)) {
             return Err(ExchangeError::UnknownTag(request.ttt));
@@ -155,7 +154,7 @@ impl TargetText {
         Ok(self.response(request, piece, cont, final_pdu))
     }
 
-    /// Forgets an exchange that is open.
+    /// Ends the current exchange.
     pub fn reset(&mut self) {
         self.open = None;
         self.outbox = Splitter::default();
@@ -222,10 +221,10 @@ pub struct InitiatorText {
     collector: Collector,
 }
 
-/// What to do after a text response.
+/// The next action after a text response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextStep {
-    /// Ask for the next piece with this request; the caller fills in the sequence numbers.
+    /// Request the next piece with this; the caller fills in the sequence numbers.
     Send(TextRequest),
     /// The whole answer.
     Done(Vec<u8>),
@@ -245,13 +244,13 @@ impl InitiatorText {
         (self.request(RESERVED_TAG, Lun(0), data.len() as u32), data)
     }
 
-    /// Takes in a response.
+    /// Accepts a response.
     pub fn receive(&mut self, response: &TextResponse, data: &[u8]) -> Result<TextStep, ExchangeError> {
         if response.itt != self.itt {
             return Err(ExchangeError::UnknownTag(response.itt));
         }
         if !response.final_pdu && data.is_empty() {
-            // We have nothing to add, so that a target that does not go on would keep us asking for ever.
+            // We have nothing to send, so a target that never ends its answer would keep the exchange open for ever.
             return Err(ExchangeError::Text(TextError::EmptyContinuation));
         }
         match self.collector.push(data, !response.final_pdu)? {
@@ -284,21 +283,21 @@ pub enum ExchangeError {
     /// The tag names no open exchange.
     #[error("peer sent a text PDU with tag {0:#x}, which is not open")]
     UnknownTag(u32),
-    /// It spoke while it had to listen.
+    /// It sent a request when it had to wait.
     #[error("peer sent text before it had heard the rest of the answer")]
     Interrupted,
 }
 
-/// The answer to `SendTargets` cannot be used: the peer's fault.
+/// The answer to `SendTargets` cannot be used (fault: peer).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
     /// Its text is malformed.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// A name that is none.
+    /// An invalid name.
     #[error("target lists {0:?}, which is not an iSCSI name")]
     Name(String),
-    /// An address that is none.
+    /// An invalid address.
     #[error("target lists {0:?}, which is not a portal address")]
     Address(String),
     /// An address before any name.

@@ -1,7 +1,7 @@
 //! `key=value` text of login and text PDUs (RFC 7143 section 6.1): parsing, writing, collecting and splitting.
 //!
-//! Text is a run of `key=value` pairs, each ended by a zero byte. It may be spread over several PDUs, cut anywhere, which
-//! all but the last say with the C bit: [`Collector`] joins them up to a limit, [`Splitter`] cuts them.
+//! Text is a sequence of `key=value` pairs; each ends with a zero byte. It may be split at any place over several PDUs;
+//! all but the last have the C bit. [`Collector`] joins them up to a limit, [`Splitter`] splits them.
 
 /// Longest key name in bytes (RFC 7143 section 6.1).
 pub const KEY_BYTES_MAX: usize = 63;
@@ -9,7 +9,7 @@ pub const KEY_BYTES_MAX: usize = 63;
 /// Longest value in bytes: a 1024-byte binary value in hexadecimal (RFC 7143 sections 6.1 and 12.1.3).
 pub const VALUE_BYTES_MAX: usize = 2 + 2 * 1024;
 
-/// Answer to a key that is not known.
+/// Answer to an unknown key.
 pub const NOT_UNDERSTOOD: &str = "NotUnderstood";
 /// Answer to a key that has no meaning in this session.
 pub const IRRELEVANT: &str = "Irrelevant";
@@ -64,7 +64,7 @@ impl Writer {
         self.bytes.push(0);
     }
 
-    /// No pair so far.
+    /// Whether there is no pair yet.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -75,7 +75,7 @@ impl Writer {
     }
 }
 
-/// Joins text that comes in several PDUs.
+/// Joins text that arrives in several PDUs.
 #[derive(Clone, Debug)]
 pub struct Collector {
     bytes: Vec<u8>,
@@ -88,9 +88,9 @@ impl Collector {
         Collector { bytes: Vec::new(), limit }
     }
 
-    /// Adds one PDU's data; `cont` is its C bit. Gives the whole text once the last piece has come.
+    /// Adds one PDU's data; `cont` is its C bit. Returns the whole text once the last piece has arrived.
     pub fn push(&mut self, data: &[u8], cont: bool) -> Result<Option<Vec<u8>>, TextError> {
-        // A peer that continues without saying anything could do so for ever.
+        // A peer could send empty continuations for ever.
         if cont && data.is_empty() {
             return Err(TextError::EmptyContinuation);
         }
@@ -101,7 +101,7 @@ impl Collector {
         Ok((!cont).then(|| std::mem::take(&mut self.bytes)))
     }
 
-    /// Forgets a text that has begun.
+    /// Discards an incomplete text.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -115,12 +115,12 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Starts on `bytes`; what was left of an earlier text is dropped.
+    /// Starts with `bytes`; the rest of an earlier text is dropped.
     pub fn load(&mut self, bytes: Vec<u8>) {
         *self = Splitter { bytes, sent: 0 };
     }
 
-    /// True while some of the text has not been given out.
+    /// True while a part of the text has not been returned.
     pub fn is_open(&self) -> bool {
         self.sent < self.bytes.len()
     }
@@ -158,7 +158,7 @@ pub enum TextError {
     /// The whole text is too long.
     #[error("peer's text is longer than {limit} bytes")]
     TooLong {
-        /// What we accept.
+        /// Our limit.
         limit: usize,
     },
     /// C bit on a PDU without data.

@@ -1,8 +1,9 @@
-//! Command and status numbering (RFC 7143 section 4.2.2): who may send what, on both sides.
+//! Command and status numbers (RFC 7143 section 4.2.2): which ones may be sent, on both sides.
 //!
-//! Numbers are 32-bit serials (RFC 1982): `a` is before `b` if the way from `a` up to `b` is shorter than half the
-//! circle. Commands are numbered per session, statuses per connection. On a session's only connection commands arrive in
-//! the order of their numbers or not at all; over several connections one may come early and waits for those before it.
+//! Numbers are 32-bit serial numbers (RFC 1982): `a` is before `b` if the distance from `a` up to `b` is less than half
+//! of the range. Commands are numbered per session, statuses per connection. On a session's only connection commands
+//! arrive in the order of their numbers or not at all; over several connections a command may arrive early and waits
+//! for those before it.
 
 use crate::login::Established;
 use crate::pdu::StatusNumbers;
@@ -12,19 +13,19 @@ pub fn before(a: u32, b: u32) -> bool {
     a != b && b.wrapping_sub(a) < 1 << 31
 }
 
-/// What the target does with a command that carries a number.
+/// The decision about a command with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Run it; the window moved.
     Run,
     /// Drop it silently: a duplicate, or beyond the window (RFC 7143 section 4.2.2.1).
     Ignore,
-    /// Inside the window, but commands before it are missing. On a session's only connection nothing can fill the gap:
-    /// a protocol error that ends the session. Where other connections may bring them, the command waits.
+    /// Inside the window, but earlier commands are missing. On a session's only connection the gap cannot be filled: a
+    /// protocol error that ends the session. If other connections may bring them, the command waits.
     Gap,
 }
 
-/// Target side: the commands that the initiator may send, over whichever connection of the session.
+/// Target side: the commands that the initiator may send, over all connections of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_field_names, reason = "the RFC's names")]
 pub struct CommandWindow {
@@ -33,13 +34,13 @@ pub struct CommandWindow {
 }
 
 impl CommandWindow {
-    /// A session whose next command is `exp_cmd_sn`, with room for `depth` commands (at least 1).
+    /// A session whose next command is `exp_cmd_sn`, with space for `depth` commands (at least 1).
     pub fn new(exp_cmd_sn: u32, depth: u32) -> Self {
         debug_assert!((1..1 << 31).contains(&depth));
         CommandWindow { exp_cmd_sn, max_cmd_sn: exp_cmd_sn.wrapping_add(depth).wrapping_sub(1) }
     }
 
-    /// The number of the command whose turn it is.
+    /// The number of the next command.
     pub fn exp_cmd_sn(&self) -> u32 {
         self.exp_cmd_sn
     }
@@ -49,7 +50,7 @@ impl CommandWindow {
         self.max_cmd_sn
     }
 
-    /// Judges a command's number. Immediate commands run with any number and do not move the window.
+    /// Checks a command's number. Immediate commands run with any number and do not move the window.
     pub fn admit(&mut self, cmd_sn: u32, immediate: bool) -> Admission {
         if immediate {
             return Admission::Run;
@@ -64,13 +65,13 @@ impl CommandWindow {
         Admission::Gap
     }
 
-    /// True for a number that may be used and whose turn has not come.
+    /// True for a number that may be used and is not the next one.
     pub fn is_early(&self, cmd_sn: u32) -> bool {
         before(self.exp_cmd_sn, cmd_sn) && !before(self.max_cmd_sn, cmd_sn)
     }
 
-    /// The same of an immediate request, whose number is that of the next command: perhaps the first that there is no room
-    /// for (RFC 7143 section 4.2.2.1).
+    /// The same for an immediate request, whose number is that of the next command: it may be the first one outside the
+    /// window (RFC 7143 section 4.2.2.1).
     pub fn is_early_immediate(&self, cmd_sn: u32) -> bool {
         before(self.exp_cmd_sn, cmd_sn) && !before(self.max_cmd_sn.wrapping_add(1), cmd_sn)
     }
@@ -92,7 +93,8 @@ pub struct TargetWindow {
 }
 
 impl TargetWindow {
-    /// A session whose next command is `exp_cmd_sn`, next status `stat_sn`, with room for `depth` commands (at least 1).
+    /// A session whose next command is `exp_cmd_sn`, next status `stat_sn`, with space for `depth` commands (at least
+    /// 1).
     pub fn new(exp_cmd_sn: u32, stat_sn: u32, depth: u32) -> Self {
         TargetWindow { commands: CommandWindow::new(exp_cmd_sn, depth), stat_sn }
     }
@@ -108,7 +110,7 @@ impl TargetWindow {
         self.commands
     }
 
-    /// Takes over the session's part as other connections have left it.
+    /// Takes the session's window as other connections have left it.
     pub fn lend(&mut self, commands: CommandWindow) {
         self.commands = commands;
     }
@@ -123,14 +125,14 @@ impl TargetWindow {
         self.commands.release();
     }
 
-    /// Numbers for a PDU that carries status: consumes a status number.
+    /// Numbers for a PDU with status: uses up a status number.
     pub fn status(&mut self) -> StatusNumbers {
         let sn = self.peek();
         self.stat_sn = self.stat_sn.wrapping_add(1);
         sn
     }
 
-    /// Numbers for a PDU that carries no status (R2T, Data-In without status, ping).
+    /// Numbers for a PDU without status (R2T, Data-In without status, ping).
     pub fn peek(&self) -> StatusNumbers {
         let CommandWindow { exp_cmd_sn, max_cmd_sn } = self.commands;
         StatusNumbers { stat_sn: self.stat_sn, exp_cmd_sn, max_cmd_sn }
@@ -154,7 +156,7 @@ impl InitiatorWindow {
         InitiatorWindow { cmd_sn: login.cmd_sn, max_cmd_sn: login.max_cmd_sn }
     }
 
-    /// True if the window has room for another (non-immediate) command.
+    /// True if the window has space for another (non-immediate) command.
     pub fn can_send(&self) -> bool {
         !before(self.max_cmd_sn, self.cmd_sn)
     }
@@ -164,8 +166,8 @@ impl InitiatorWindow {
         if self.can_send() { self.max_cmd_sn.wrapping_sub(self.cmd_sn).wrapping_add(1) } else { 0 }
     }
 
-    /// Takes the number for a command, at the moment it is sent (never earlier: a cancelled command must not leave a
-    /// hole). Call only if [`Self::can_send`].
+    /// Takes the number for a command when it is sent (never earlier: a cancelled command must not leave a gap). Call
+    /// only if [`Self::can_send`].
     pub fn take(&mut self) -> u32 {
         debug_assert!(self.can_send(), "the command window is closed");
         let taken = self.cmd_sn;
@@ -173,12 +175,12 @@ impl InitiatorWindow {
         taken
     }
 
-    /// The number that an immediate command carries: the next one, not consumed.
+    /// The number of an immediate command: the next one, not used up.
     pub fn immediate(&self) -> u32 {
         self.cmd_sn
     }
 
-    /// Takes in `MaxCmdSN` of any target PDU. A stale one, and an impossible pair with `ExpCmdSN`, are ignored (RFC 7143
+    /// Reads `MaxCmdSN` of any target PDU. An old one, and an impossible pair with `ExpCmdSN`, are ignored (RFC 7143
     /// section 4.2.2.1).
     pub fn observe(&mut self, sn: &StatusNumbers) {
         if before(sn.max_cmd_sn.wrapping_add(1), sn.exp_cmd_sn) {
@@ -190,7 +192,7 @@ impl InitiatorWindow {
     }
 }
 
-/// Initiator side: the status that is due next on one connection.
+/// Initiator side: the next status on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedStatus(u32);
 
@@ -205,8 +207,8 @@ impl ExpectedStatus {
         self.0
     }
 
-    /// Takes in a PDU that carries status: its `StatSN` must be the next one. At error recovery level 0 a gap cannot be
-    /// mended: the session must be dropped.
+    /// Handles a PDU with status: its `StatSN` must be the next one. At error recovery level 0 a gap cannot be
+    /// repaired: the session must be dropped.
     pub fn take(&mut self, sn: &StatusNumbers) -> Result<(), StatusGap> {
         if sn.stat_sn != self.0 {
             return Err(StatusGap { expected: self.0, got: sn.stat_sn });
@@ -216,12 +218,12 @@ impl ExpectedStatus {
     }
 }
 
-/// The target skipped or repeated a status number: the peer's fault; drop the session and log in again.
+/// The target skipped or repeated a status number (fault: peer). Drop the session and log in again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("target sent StatSN {got:#x} where {expected:#x} was due")]
 pub struct StatusGap {
-    /// What was due.
+    /// The expected value.
     pub expected: u32,
-    /// What came.
+    /// The received value.
     pub got: u32,
 }

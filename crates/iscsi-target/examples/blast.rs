@@ -1,7 +1,7 @@
 //! A client of few instructions: one connection, `depth` random reads always outstanding, many PDUs per system call.
 //! `cargo run --release -p linerate-iscsi-target --example blast -- ADDR IQN DEPTH BYTES SECONDS SPAN_MIB`
 //!
-//! It keeps no statistics and checks nothing but lengths, so that what it shows is the array.
+//! It keeps no statistics and checks only lengths, so its own cost is small.
 
 #![allow(clippy::print_stdout)] // a program talks to its user
 
@@ -68,7 +68,7 @@ impl Blast {
         self.socket.write_all(&self.outgoing)?;
         self.outgoing.clear();
         self.skip_pdu()?;
-        // The unit attention of a new nexus is taken by a command that may fail.
+        // A command that may fail gets the unit attention of the new nexus.
         for _ in 0..3 {
             self.command([0; 16], 0);
             self.socket.write_all(&self.outgoing)?;

@@ -1,16 +1,16 @@
-//! Answers that are sent when operations have ended, on any connection.
+//! Answers that are sent after operations have ended, on any connection.
 
 use std::{fmt, sync::Arc};
 
-/// Keeps an answer back: it is due when the last clone is dropped. Tasks that a task management function has ended, and
-/// messages about them, hold one until nothing of them is under way (SAM-5 7.1: the function is complete when the tasks
-/// have ended).
+/// Delays an answer: it is due when the last clone is dropped. Tasks that a task management function has ended, and
+/// messages about them, hold a clone until none of their operations is in progress (SAM-5 7.1: the function is complete
+/// when the tasks have ended).
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionGuard {
     _due: Arc<Due>,
 }
 
-/// Tells when it is dropped.
+/// Calls the function when it is dropped.
 struct Due(Box<dyn Fn() + Send + Sync>);
 
 impl CompletionGuard {

@@ -1,7 +1,7 @@
-//! What an array serves: the configuration as JSON gives it.
+//! The configuration of an array, as read from JSON.
 //!
-//! Unknown keys are refused. Sizes are in bytes, times in seconds; 0 means "no limit" where the text says so. Whether the
-//! parts fit together is judged by [`crate::Array::start`], which names the key and the way out.
+//! Unknown keys are refused. Sizes are in bytes, times in seconds; 0 means "no limit" where the text says so.
+//! [`crate::Array::start`] checks whether the parts fit together; its errors name the key and the solution.
 
 use linerate_io::Preference;
 use linerate_iscsi_proto::chap::Algorithm;
@@ -14,7 +14,7 @@ use serde::{
 };
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-/// An array: where it listens, how it runs, what peers may cost, and what it serves.
+/// An array: its portals, threads, limits and targets.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
@@ -24,7 +24,7 @@ pub struct ArrayConfig {
     /// Where to listen.
     #[serde(default = "default_portals")]
     pub portals: Vec<PortalConfig>,
-    /// What is different from the default about portal groups.
+    /// Settings of portal groups that differ from the default.
     #[serde(default)]
     pub portal_groups: Vec<PortalGroupConfig>,
     /// Threads that serve connections; 0 = one per allowed CPU.
@@ -39,22 +39,22 @@ pub struct ArrayConfig {
     /// How workers wait.
     #[serde(default)]
     pub wait: WaitMode,
-    /// What peers may cost.
+    /// Limits for peers.
     #[serde(default)]
     pub limits: ArrayLimits,
     /// Disks, RAID sets and pools, for volumes of kind "raid" and "pool".
     #[serde(default)]
     pub storage: StorageConfig,
-    /// What is served.
+    /// The targets.
     pub targets: Vec<TargetConfig>,
 }
 
-/// A network portal. In JSON either a text, which is the address, or an object.
+/// A network portal. In JSON a string, which is the address, or an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortalConfig {
     /// Address with port (IPv6 as `[::1]:3260`); port 0 = any.
     pub address: Option<String>,
-    /// Instead of an address: every address of this interface, also those that come later.
+    /// Instead of an address: every address of this interface, also later ones.
     pub interface: Option<String>,
     /// Port on the interface's addresses.
     pub port: u16,
@@ -116,13 +116,13 @@ impl PortalConfig {
     }
 }
 
-/// What is said about one portal group.
+/// The settings of one portal group.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct PortalGroupConfig {
     /// Its tag.
     pub tag: u16,
-    /// Access through it to all volumes that say nothing else.
+    /// The access state for all volumes without an own one.
     #[serde(default)]
     pub alua: AluaState,
 }
@@ -131,12 +131,12 @@ pub struct PortalGroupConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum AluaState {
-    /// The best way.
+    /// The best path.
     #[default]
     ActiveOptimized,
     /// Works; another is better.
     ActiveNonOptimized,
-    /// No access to the medium; ready to take over.
+    /// No access to the medium; ready for a failover.
     Standby,
     /// No access to the medium.
     Unavailable,
@@ -156,11 +156,11 @@ impl From<AluaState> for AccessState {
     }
 }
 
-/// What to change about an array that runs, see [`crate::Array::change`].
+/// A change of a running array, see [`crate::Array::change`].
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayChange {
-    /// New states of portal groups; a later entry outweighs an earlier one.
+    /// New states of portal groups; a later entry overrides an earlier one.
     pub alua: Vec<AluaChange>,
 }
 
@@ -184,7 +184,7 @@ pub struct AluaChange {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverName {
-    /// Whichever suits this system.
+    /// The better one for this system.
     #[default]
     Auto,
     /// `io_uring` or an error.
@@ -210,11 +210,11 @@ pub enum WaitMode {
     /// Sleep until something happens.
     #[default]
     Block,
-    /// Never sleep: the lowest latency at the price of a whole CPU per worker.
+    /// Never sleep: the lowest latency, but each worker uses a whole CPU.
     Spin,
 }
 
-/// What peers may cost.
+/// Limits for peers.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArrayLimits {
@@ -222,9 +222,9 @@ pub struct ArrayLimits {
     pub sessions: usize,
     /// Connections of sessions from one address; 0 = no limit.
     pub connections_per_peer: usize,
-    /// Connections that have not logged in; of more, the oldest of the address that has the most is dropped.
+    /// Connections that have not logged in; above it, the oldest of the address with the most is dropped.
     pub half_open_connections: usize,
-    /// Those from one address; of more, its oldest is dropped.
+    /// Those from one address; above it, its oldest is dropped.
     pub half_open_per_peer: usize,
     /// From accept to full feature phase.
     pub login_timeout_s: f64,
@@ -234,25 +234,25 @@ pub struct ArrayLimits {
     pub nop_interval_s: f64,
     /// A ping that is unanswered for this long closes the session.
     pub nop_timeout_s: f64,
-    /// A peer that owes us something for this long loses its session: all data of a write, or room for our answers. Others
-    /// may wait for what it holds, so this is more than 0.
+    /// If a peer is stalled for this long, it loses its session: it does not send all data of a write, or does not read
+    /// answers. Others may wait for its memory, so this is more than 0.
     pub stall_timeout_s: f64,
-    /// The same while others wait for memory that it holds. More than 0.
+    /// The same while others wait for memory that it uses. More than 0.
     pub pressed_stall_timeout_s: f64,
-    /// Memory for the I/O buffers and answers of all sessions together, at least 16 MiB per worker. One session may hold up
-    /// to a fifth of it; what is free is shared.
+    /// Memory for the I/O buffers and answers of all sessions together, at least 16 MiB per worker. One session may use
+    /// up to a fifth of it; the free memory is shared.
     pub memory_bytes: u64,
     /// Commands that a session may have outstanding, over all its connections.
     pub commands_per_session: u32,
     /// Connections that a session may have (`MaxConnections`); 1 = every session has one.
     pub connections_per_session: u16,
-    /// Largest data segment that the target takes.
+    /// Largest data segment that the target accepts.
     pub max_recv_data_segment_bytes: u32,
     /// Largest solicited sequence.
     pub max_burst_bytes: u32,
     /// Most unsolicited data per command.
     pub first_burst_bytes: u32,
-    /// Longest text request over all its PDUs. Of a login, at most 16 KiB are taken.
+    /// Longest text request over all its PDUs. A login may have 16 KiB at most.
     pub text_bytes: usize,
 }
 
@@ -289,10 +289,11 @@ pub struct TargetConfig {
     /// A name for people.
     #[serde(default)]
     pub alias: Option<String>,
-    /// Names of the initiators that may log in and see it in discovery, the last character may be `*`; none = everyone.
+    /// Names of the initiators that may log in and see it in discovery; the last character may be `*`; `null`: all
+    /// initiators.
     #[serde(default)]
     pub initiators: Option<Vec<String>>,
-    /// The proof that initiators must give.
+    /// The authentication of initiators.
     #[serde(default)]
     pub chap: Option<ChapSettings>,
     /// Sends every login to this `host:port` instead.
@@ -307,7 +308,7 @@ pub struct TargetConfig {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChapSettings {
-    /// `"sha3-256"`, `"sha256"`, `"sha1"` and `"md5"`: the first one that the initiator has, too, is used.
+    /// `"sha3-256"`, `"sha256"`, `"sha1"` and `"md5"`: the first one that the initiator supports too is used.
     #[serde(default = "default_algorithms")]
     pub algorithms: Vec<String>,
     /// The initiator's user name.
@@ -329,7 +330,7 @@ impl fmt::Debug for ChapSettings {
     }
 }
 
-/// One logical unit and where its bytes lie.
+/// One logical unit, and where its bytes are.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeConfig {
@@ -337,7 +338,7 @@ pub struct VolumeConfig {
     pub lun: u16,
     /// Name in messages; also the unit's serial number.
     pub name: String,
-    /// Where the bytes lie.
+    /// Where its bytes are.
     #[serde(default)]
     pub kind: VolumeKind,
     /// File or block device of a file volume.
@@ -346,7 +347,7 @@ pub struct VolumeConfig {
     /// The pool of a thin volume.
     #[serde(default)]
     pub pool: Option<String>,
-    /// The RAID set that is a volume as a whole.
+    /// The RAID set whose capacity is the volume.
     #[serde(default)]
     pub raid_set: Option<String>,
     /// Capacity; may be left out for a file or a thin volume that exists. A RAID set has its own.
@@ -364,10 +365,10 @@ pub struct VolumeConfig {
     /// Report a volatile write cache; off = every write is durable before it is acknowledged.
     #[serde(default)]
     pub write_cache: bool,
-    /// What is in memory survives a power cut: needed for a write cache on a RAID set or in a pool.
+    /// Data in memory survives a power cut: required for a write cache on a RAID set or in a pool.
     #[serde(default)]
     pub power_protected: bool,
-    /// Access through portal groups, by tag, where it differs from what the group says.
+    /// Access through portal groups, by tag, if it differs from that of the group.
     #[serde(default)]
     pub alua: BTreeMap<u16, AluaState>,
 }
@@ -376,10 +377,10 @@ pub struct VolumeConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeKind {
-    /// Gone when the array stops.
+    /// Lost when the array stops.
     #[default]
     Memory,
-    /// Kept in a file or on a block device.
+    /// In a file or on a block device.
     File,
     /// Thin, in a pool.
     Pool,

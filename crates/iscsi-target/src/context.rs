@@ -1,4 +1,4 @@
-//! What connections need from the worker that serves them.
+//! The services of a worker for its connections.
 
 use crate::connection_key::ConnectionKey;
 use crate::{
@@ -19,13 +19,13 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 /// Receive buffers of each size that a worker keeps for reuse.
 const SPARE_BUFFERS: usize = 64;
-/// Staging buffers that a worker keeps for reuse; each is as long as the largest data segment at most.
+/// Staging buffers that a worker keeps for reuse; each is at most as long as the largest data segment.
 const SPARE_STAGING: usize = 8;
 
 /// Fills a slice with bytes that peers cannot predict.
 pub(crate) type Random = dyn FnMut(&mut [u8]) + Send;
 
-/// What connections need from their worker.
+/// The services of a worker for its connections.
 pub(crate) struct WorkerContext<D: Driver> {
     pub(crate) driver: D,
     /// Where others leave messages, and find the counters.
@@ -45,7 +45,7 @@ pub(crate) struct WorkerContext<D: Driver> {
     /// Receive buffers for reuse.
     pub(crate) small_buffers: Vec<Buffer>,
     pub(crate) large_buffers: Vec<Buffer>,
-    /// Memory for payload that waits for its digest, for reuse: sessions that rest keep none.
+    /// Memory for payload that waits for its digest, for reuse: idle sessions keep none.
     staging: Vec<Vec<u8>>,
     pub(crate) spare_lists: SpareLists,
     pub(crate) counters: Counters,
@@ -55,7 +55,7 @@ pub(crate) struct WorkerContext<D: Driver> {
     pub(crate) waiting_for_buffers: VecDeque<ConnectionKey>,
     /// Tasks that wait for others.
     pub(crate) waiting: Vec<Origin>,
-    /// Answers that are due when the tasks are over that something has ended at their units.
+    /// Answers that are due when outdated tasks at their units have ended.
     pub(crate) outdated: Vec<CompletionGuard>,
     /// Sessions that may have several connections.
     pub(crate) mcs_sessions: McsSessions,
@@ -90,7 +90,7 @@ impl<D: Driver> WorkerContext<D> {
             outdated: Vec::new(),
             shared,
             mcs_sessions: McsSessions::default(),
-            // Without random bytes no challenge is safe. The host has them from its first seconds on.
+            // Without random bytes no challenge is safe. The host has them a few seconds after its start.
             random: Box::new(|bytes| getrandom::fill(bytes).expect("the host gives random bytes")),
         })
     }
@@ -106,7 +106,7 @@ impl<D: Driver> WorkerContext<D> {
         CompletionGuard::new(move || mailbox.post(WorkerMessage::Due { connection, number }))
     }
 
-    /// Something has ended tasks of other sessions at their units: wherever these are, they end too.
+    /// Ends, on all workers, the tasks of other sessions that a command has ended at their units.
     pub(crate) fn end_outdated_tasks(&mut self, guard: CompletionGuard) {
         for (index, mailbox) in self.shared.mailboxes().iter().enumerate() {
             if index != self.index {
@@ -122,7 +122,7 @@ impl<D: Driver> WorkerContext<D> {
         self.mailbox.counters.publish(&self.counters);
     }
 
-    /// Takes a receive buffer back for reuse.
+    /// Keeps a receive buffer for reuse.
     pub(crate) fn keep_buffer(&mut self, buffer: Buffer, large: bool) {
         let spare = if large { &mut self.large_buffers } else { &mut self.small_buffers };
         if spare.len() < SPARE_BUFFERS {
@@ -130,7 +130,7 @@ impl<D: Driver> WorkerContext<D> {
         }
     }
 
-    /// Adds payload to what waits for the end of its data segment.
+    /// Adds payload to the bytes that wait for the end of their data segment.
     pub(crate) fn stage(&mut self, staged: &mut Vec<u8>, payload: &[u8]) {
         if staged.capacity() == 0
             && let Some(spare) = self.staging.pop()
@@ -140,7 +140,7 @@ impl<D: Driver> WorkerContext<D> {
         staged.extend_from_slice(payload);
     }
 
-    /// Takes memory of [`WorkerContext::stage`] back for reuse.
+    /// Keeps memory of [`WorkerContext::stage`] for reuse.
     pub(crate) fn keep_staging(&mut self, mut staged: Vec<u8>) {
         if staged.capacity() > 0 && self.staging.len() < SPARE_STAGING {
             staged.clear();

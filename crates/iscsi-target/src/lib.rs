@@ -1,23 +1,23 @@
 //! An iSCSI array: portals, connections and volumes.
 //!
-//! [`ArrayConfig`] says what to serve, [`Array::start`] serves it. From the outside in:
+//! [`ArrayConfig`] is the configuration, [`Array::start`] serves it. From the outside in:
 //!
 //! - `array/`: [`Array`], its threads, and the errors that a user can cause.
-//! - `shared.rs`: what workers share (targets, sessions, limits); never touched per command.
-//! - `admission/`: who may log in when too many want to.
-//! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, act on completions. Generic over the driver and
-//!   steppable, so that the simulator runs the same code.
-//! - `mcs.rs`: what the connections of one session share (MC/S).
-//! - `connection/`: one connection, from received bytes to gathered answers; the hot path is `command.rs` and `reply.rs`.
-//! - `portals.rs`: where it listens, in which portal groups, and how that follows the host's addresses.
-//! - `log/`: what an array reports while it serves.
+//! - `shared.rs`: state that workers share (targets, sessions, limits); no command uses it.
+//! - `admission/`: decides which logins are admitted when there are too many.
+//! - `worker.rs`: [`Worker`], one thread's loop: poll the driver, handle completions. It is generic over the driver and
+//!   can be called step by step, so the simulator runs the same code.
+//! - `mcs.rs`: state that the connections of one session share (MC/S).
+//! - `connection/`: one connection, from received bytes to sent answers; the hot path is `command.rs` and `reply.rs`.
+//! - `portals.rs`: the addresses and portal groups, and how they follow the host's addresses.
+//! - `log/`: events of an array while it serves.
 //! - `volume.rs`: volumes; `memory_volume.rs`: the bytes of those in memory.
-//! - `buffers/`: I/O buffers for all other volumes: how many, how many one connection may hold, and operations on them.
+//! - `buffers/`: I/O buffers for all other volumes: their number, the share of one connection, and operations on them.
 //!
-//! What a 4 KiB read of a memory volume costs: its 48-byte header is parsed once where it was received, the unit answers
-//! with an extent (atomics only), and one 48-byte header plus one reference to the volume's pages go into the gathering
-//! list: no lock, no allocation, no copy of the payload outside the kernel, no system call of its own. Everything that
-//! arrived together is answered by one send.
+//! The cost of a 4 KiB read of a memory volume: its 48-byte header is parsed once in the receive buffer. The unit
+//! answers with an extent (atomics only). One 48-byte header plus one reference to the volume's pages are added to the
+//! gather list. There is no lock, no allocation, no copy of the payload outside the kernel, and no system call for it
+//! alone. One send answers everything that arrived together.
 
 mod admission;
 mod array;

@@ -1,13 +1,13 @@
-//! What the connections of one session share, where a session may have several (MC/S, `MaxConnections` above 1).
+//! The state that the connections of one session share, if a session may have several (MC/S, `MaxConnections` above 1).
 //!
-//! All of them are served by the worker that serves the first, so nothing here is locked. A connection holds the session's
-//! window of commands while it acts: its worker lends it before and takes it back after (`worker/mcs.rs`). What a
-//! connection wants of the others (tasks ended, a connection closed) it leaves here as a [`McsRequest`], which the worker
-//! carries out as soon as the connection has acted.
+//! The worker of the first connection serves all of them, so nothing here is locked. A connection holds the session's
+//! command window while it acts: its worker lends it before and takes it back after (`worker/mcs.rs`). A request of a
+//! connection to the others (end tasks, close a connection) is stored here as a [`McsRequest`]. The worker executes it
+//! as soon as the connection has acted.
 //!
-//! Commands run in the order of their numbers whichever connection brings them. One that comes early waits: as a header
-//! here if that is all of it, otherwise where it was received, and its connection is not read meanwhile. So what a peer
-//! can make us hold is one header per place in the window.
+//! Commands run in the order of their numbers, on any connection. An early command waits: if it is only a header, it is
+//! stored here; otherwise it stays in its receive buffer, and its connection is not read meanwhile. So a peer can make
+//! the target store at most one header per place in the window.
 
 use crate::completion_guard::CompletionGuard;
 use linerate_io::Nanos;
@@ -18,16 +18,16 @@ use linerate_iscsi_proto::{
 };
 use std::collections::VecDeque;
 
-/// Orders of one session that may wait for others to acknowledge what they were sent.
+/// Requests of one session that may wait for acknowledgements of other connections.
 const REQUESTS_MAX: usize = 64;
 
-/// A connection's place in the worker's table.
+/// The index of a connection in the worker's table.
 pub(crate) type ConnectionSlot = u32;
 
 /// Which tasks are to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AbortScope {
-    /// The one with this tag, wherever it is.
+    /// The one with this tag, on any connection.
     One(u32),
     /// All on this LUN.
     OnLun([u8; 8]),
@@ -35,7 +35,7 @@ pub(crate) enum AbortScope {
     All,
 }
 
-/// What a connection wants of the other connections of its session, and who is told when it is done.
+/// A request of a connection to the other connections of its session, and the receiver of the result.
 #[derive(Clone, Debug)]
 pub(crate) struct McsRequest {
     pub(crate) from: ConnectionSlot,
@@ -45,25 +45,25 @@ pub(crate) struct McsRequest {
 /// See [`McsRequest`].
 #[derive(Clone, Debug)]
 pub(crate) enum McsRequestKind {
-    /// A task management function ends tasks. `due`: number of its answer at the connection that ordered it, which `hold`
-    /// keeps back.
+    /// A task management function ends tasks. `due`: number of its answer at the requesting connection; `hold` delays
+    /// the answer.
     Abort { scope: AbortScope, due: usize, guard: CompletionGuard },
     /// The connection with this ID is logged out over another one. `itt`: tag of the request.
     LogOut { itt: u32, cid: u16 },
 }
 
-/// What the worker has to do next.
+/// The next action of the worker.
 #[derive(Clone, Debug)]
 pub(crate) enum McsAction {
-    /// The session is over: close this connection.
+    /// The session has ended: close this connection.
     Close(ConnectionSlot),
     /// Carry an order out.
     CarryOut(McsRequest),
-    /// Everyone has done and acknowledged what was ordered: answer. `found` says whether there was anything to do.
+    /// All connections have executed and acknowledged the request: answer. `found` says whether it had an effect.
     Answer { request: McsRequest, found: bool },
-    /// It is this command's turn.
+    /// This command may run now.
     Run(ConnectionSlot, ScsiCommand),
-    /// It is the turn of what this connection has received.
+    /// The received bytes of this connection may be handled now.
     Resume(ConnectionSlot),
 }
 
@@ -71,12 +71,12 @@ pub(crate) enum McsAction {
 #[derive(Debug)]
 struct EarlyCommand {
     cmd_sn: u32,
-    /// None: nothing is left to run (aborted, or its connection is gone); the number only passes.
+    /// None: there is nothing to run (aborted, or its connection has closed); the number is only counted.
     command: Option<(ConnectionSlot, ScsiCommand)>,
 }
 
-/// An order that has been carried out, and the statuses that others must acknowledge before it is answered: the response
-/// fence of RFC 7143 section 4.2.2.3.
+/// An executed request, and the statuses that others must acknowledge before it is answered: the response fence of RFC
+/// 7143 section 4.2.2.3.
 #[derive(Debug)]
 struct Fence {
     request: McsRequest,
@@ -97,9 +97,9 @@ pub(crate) struct McsSession {
     stalled: Vec<(ConnectionSlot, u32)>,
     requests: VecDeque<McsRequest>,
     fences: Vec<Fence>,
-    /// The session is over; the connections that are left are to be closed.
+    /// The session has ended; close the remaining connections.
     over: bool,
-    /// The number that is missing, and since when.
+    /// The missing number, and the time since which it is missing.
     gap: Option<(u32, Nanos)>,
 }
 
@@ -136,7 +136,7 @@ impl McsSession {
         self.over = true;
     }
 
-    /// A connection is closed. What it brought early will not run, but its numbers have been used.
+    /// A connection is closed. Its early commands will not run, but their numbers are used.
     pub(crate) fn remove(&mut self, slot: ConnectionSlot) {
         self.members.retain(|(member, _)| *member != slot);
         self.stalled.retain(|(member, _)| *member != slot);
@@ -150,17 +150,17 @@ impl McsSession {
         }
     }
 
-    /// The connections but one.
+    /// All connections except this one.
     pub(crate) fn others(&self, slot: ConnectionSlot) -> impl Iterator<Item = (ConnectionSlot, u16)> {
         self.members.iter().copied().filter(move |(member, _)| *member != slot)
     }
 
-    /// Whether a connection waits with what it has received.
+    /// Whether a connection waits with received bytes.
     pub(crate) fn is_stalled(&self) -> bool {
         !self.stalled.is_empty()
     }
 
-    /// Keeps a command until its turn. A number comes once: a second command with it is dropped.
+    /// Stores a command until its turn. A number is used once: a second command with it is dropped.
     pub(crate) fn keep_early(&mut self, slot: ConnectionSlot, command: &ScsiCommand) {
         self.keep_number(command.cmd_sn, Some((slot, *command)));
     }
@@ -171,7 +171,7 @@ impl McsSession {
         }
     }
 
-    /// A connection is read no further until `cmd_sn` is expected.
+    /// A connection is not read until `cmd_sn` is expected.
     pub(crate) fn stall(&mut self, slot: ConnectionSlot, cmd_sn: u32) {
         self.stalled.push((slot, cmd_sn));
     }
@@ -182,8 +182,8 @@ impl McsSession {
         self.early.iter_mut().find(is_it).is_some_and(|early| early.command.take().is_some())
     }
 
-    /// A command that has not come and, having been aborted, must not run when it comes (RFC 7143 section 11.6.1). Returns
-    /// whether its number is one that may still come.
+    /// Aborts a command that has not arrived, so that it must not run when it arrives (RFC 7143 section 11.6.1).
+    /// Returns whether its number can still arrive.
     pub(crate) fn skip(&mut self, cmd_sn: u32) -> bool {
         let may_come = cmd_sn == self.commands.exp_cmd_sn() || self.commands.is_early(cmd_sn);
         if may_come {
@@ -201,7 +201,7 @@ impl McsSession {
         self.requests.push_back(request);
     }
 
-    /// An order has been carried out; it is answered when everyone has acknowledged the statuses in `waits`.
+    /// A request has been executed; it is answered when all statuses in `waits` are acknowledged.
     pub(crate) fn fence(&mut self, request: McsRequest, found: bool, waits: Vec<(ConnectionSlot, u32)>) {
         self.fences.push(Fence { request, found, waits });
     }
@@ -222,7 +222,7 @@ impl McsSession {
             || !self.fences.is_empty()
     }
 
-    /// What is to be done now. Commands stay until [`McsSession::begin`].
+    /// The next action now. Commands are kept until [`McsSession::begin`].
     pub(crate) fn next_action(&mut self) -> Option<McsAction> {
         if self.over {
             return self.members.first().map(|(slot, _)| McsAction::Close(*slot));
@@ -235,7 +235,7 @@ impl McsSession {
             return Some(McsAction::Answer { request, found });
         }
         let expected = self.commands.exp_cmd_sn();
-        // A number that another connection has brought again, and run.
+        // A number that another connection has repeated, and that has run.
         self.early.retain(|early| !before(early.cmd_sn, expected));
         if let Some(at) = self.stalled.iter().position(|(_, cmd_sn)| !before(expected, *cmd_sn)) {
             return Some(McsAction::Resume(self.stalled.swap_remove(at).0));
@@ -261,7 +261,7 @@ impl McsSession {
         self.early.iter().position(|early| early.cmd_sn == expected)
     }
 
-    /// Looks at the clock: whether commands have waited for the same missing one longer than `limit_ns`.
+    /// Whether commands have waited for the same missing one longer than `limit_ns`.
     pub(crate) fn waits_too_long(&mut self, now: Nanos, limit_ns: Nanos) -> bool {
         let waits = !(self.early.is_empty() && self.stalled.is_empty()) && self.due().is_none();
         let expected = self.commands.exp_cmd_sn();
@@ -284,7 +284,7 @@ pub(crate) struct McsSessions {
 }
 
 impl McsSessions {
-    /// Takes a session in; gives its number here.
+    /// Adds a session; returns its number.
     pub(crate) fn insert(&mut self, mcs: McsSession) -> u32 {
         let at = self.list.iter().position(Option::is_none).unwrap_or_else(|| {
             self.list.push(None);
@@ -302,14 +302,14 @@ impl McsSessions {
         self.list.get_mut(id as usize)?.as_mut()
     }
 
-    /// The session with this handle, unless it is over.
+    /// The session with this handle, unless it has ended.
     pub(crate) fn find(&self, tsih: u16) -> Option<(u32, &McsSession)> {
         let is_it = |(_, mcs): &(u32, &McsSession)| mcs.tsih == tsih && !mcs.over;
         let mcs_sessions = (0..).zip(&self.list).filter_map(|(id, mcs)| Some((id, mcs.as_ref()?)));
         { mcs_sessions }.find(is_it)
     }
 
-    /// The worker shall look at this session once its connection has acted.
+    /// The worker must check this session once its connection has acted.
     pub(crate) fn unsettle(&mut self, id: u32) {
         if !self.unsettled.contains(&id) {
             self.unsettled.push(id);
@@ -324,7 +324,7 @@ impl McsSessions {
         self.unsettled.first().copied()
     }
 
-    /// Nothing more can be done for a session now; one without connections is forgotten.
+    /// Nothing more can be done for a session now; one without connections is removed.
     pub(crate) fn settled(&mut self, id: u32) {
         self.unsettled.retain(|other| *other != id);
         if let Some(entry) = self.list.get_mut(id as usize) {

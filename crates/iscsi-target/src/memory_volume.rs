@@ -1,4 +1,4 @@
-//! Volumes in memory as one worker reaches them: a region, or the striped memory of a RAID set.
+//! Volumes in memory, as one worker accesses them: a region, or the striped memory of a RAID set.
 
 use linerate_io::{Driver, Region, RegionId, Seg};
 use linerate_scsi::{MediumOp, MediumResult};
@@ -8,7 +8,7 @@ use linerate_storage::{
 };
 use std::sync::Arc;
 
-/// Where a volume's bytes lie.
+/// Where a volume's bytes are.
 #[derive(Debug)]
 pub(crate) enum MemoryVolume {
     /// In one region, in order.
@@ -26,7 +26,7 @@ pub(crate) struct Part<'a> {
     pub(crate) len: u64,
 }
 
-/// What is counted of a disk.
+/// The counted direction of an I/O on a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum IoDirection {
     Read,
@@ -34,25 +34,25 @@ pub(crate) enum IoDirection {
 }
 
 impl Part<'_> {
-    /// For the driver. No transfer is longer than 32 bits tell.
+    /// For the driver. The length of a transfer fits into 32 bits.
     pub(crate) fn seg(&self) -> Seg {
         Seg { region: self.id, offset: self.offset, len: self.len as u32 }
     }
 }
 
 impl MemoryVolume {
-    /// Makes one region reachable by `driver`.
+    /// Attaches one region to `driver`.
     pub(crate) fn whole<D: Driver>(region: &Arc<Region>, driver: &mut D) -> Self {
         Self::Whole { region: Arc::clone(region), id: driver.attach(Arc::clone(region)) }
     }
 
-    /// Makes the members of a set reachable by `driver`.
+    /// Attaches the members of a set to `driver`.
     pub(crate) fn striped<D: Driver>(set: &Arc<StripedPages>, driver: &mut D) -> Self {
         let ids = set.members().map(|member| driver.attach(Arc::clone(member.region()))).collect();
         Self::Striped { set: Arc::clone(set), ids }
     }
 
-    /// Whether they may still be used: those of a set until it fails.
+    /// Whether the bytes may still be used: those of a set until it fails.
     pub(crate) fn are_served(&self) -> bool {
         match self {
             Self::Whole { .. } => true,
@@ -147,7 +147,7 @@ impl MemoryVolume {
                 }
                 MediumResult::Done
             }
-            // Volumes in memory keep nothing over a power loss, and say so.
+            // Volumes in memory keep nothing over a power cut, and report this.
             MediumOp::Keep { .. } => MediumResult::Done,
             MediumOp::Mapped { len_bytes, .. } => MediumResult::Mapped { mapped: true, len_bytes },
         }

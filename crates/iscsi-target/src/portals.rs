@@ -1,8 +1,8 @@
-//! Portals: where an array listens, in which portal group, and what of that the host has now.
+//! Portals: the configured addresses, their portal groups, and which addresses the host has now.
 //!
-//! A portal with an address listens there, come what may. A portal with an interface listens on every address that the
-//! interface has, and follows it: addresses that come are listened on, those that go are listened on no longer. In either
-//! case sessions end at once whose address the host has lost: nothing could reach them any more.
+//! A portal with an address listens on it in any case. A portal with an interface listens on every address of the
+//! interface, also on later ones, and stops when an address is removed. When the host loses an address, the sessions of
+//! this address end at once, because they cannot be reached any more.
 
 use crate::{
     array::ArrayError,
@@ -15,7 +15,7 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-/// A portal as it was asked for.
+/// A portal as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Portal {
     pub(crate) on: ListenOn,
@@ -54,7 +54,7 @@ impl Portal {
     }
 }
 
-/// Tags of all portal groups, ascending: those of portals, and those that are only described.
+/// Tags of all portal groups, ascending: those of portals, and those that are only configured.
 pub(crate) fn groups(config: &ArrayConfig) -> Result<Vec<u16>, ArrayError> {
     let described: Vec<u16> = config.portal_groups.iter().map(|group| group.tag).collect();
     let mut tags: Vec<u16> =
@@ -70,7 +70,7 @@ pub(crate) fn groups(config: &ArrayConfig) -> Result<Vec<u16>, ArrayError> {
     }
 }
 
-/// Addresses that an interface portal takes: those that need no interface beside them to be reached.
+/// Addresses that an interface portal uses: those that are reachable without naming an interface.
 pub(crate) fn can_serve(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => true,
@@ -78,13 +78,13 @@ pub(crate) fn can_serve(address: IpAddr) -> bool {
     }
 }
 
-/// What is listened on now, and what is known of the host's addresses.
+/// The current portals, and the known addresses of the host.
 #[derive(Debug, Default)]
 pub(crate) struct PortalTable {
     listening: Vec<(SocketAddr, u16)>,
     /// Interface and address; empty if they are not watched.
     host: BTreeSet<(String, IpAddr)>,
-    /// Addresses that the host had and has no more.
+    /// Addresses that the host had and has lost.
     lost: BTreeSet<IpAddr>,
 }
 
@@ -97,7 +97,7 @@ impl PortalTable {
         self.listening.retain(|(listening, _)| *listening != addr);
     }
 
-    /// Where peers can connect now, and the portal group that each place leads to.
+    /// The addresses that accept connections now, and the portal group of each.
     pub(crate) fn listening(&self) -> impl Iterator<Item = (SocketAddr, u16)> {
         self.listening.iter().copied().filter(|(addr, _)| !self.lost.contains(&addr.ip()))
     }
@@ -127,7 +127,7 @@ impl PortalTable {
         self.lost.contains(&address)
     }
 
-    /// Where a target can be reached, as told to a peer that is connected to `local`.
+    /// The addresses of a target, for a peer that is connected to `local`.
     pub(crate) fn addresses(&self, local: SocketAddr) -> Vec<TargetAddress> {
         let mut seen = Vec::new();
         for (portal, group) in self.listening() {
@@ -145,8 +145,8 @@ impl PortalTable {
         seen.into_iter().map(address).collect()
     }
 
-    /// A wildcard portal is reachable at the address that the peer has found already, and at every other one that the
-    /// host has. An initiator that reached the loopback address needs no other.
+    /// A wildcard portal is reachable at the address that the peer has used, and at every other address of the host. An
+    /// initiator that used the loopback address needs no other.
     fn behind_wildcard(&self, portal: SocketAddr, found: IpAddr, mut see: impl FnMut(SocketAddr)) {
         let same_family = |address: &IpAddr| address.is_ipv4() == portal.is_ipv4();
         if same_family(&found) {

@@ -1,7 +1,7 @@
-//! What all workers of an array share: targets, sessions, limits, and a mailbox per worker.
+//! The state that all workers of an array share: targets, sessions, limits, and a mailbox per worker.
 //!
-//! Nothing here is touched per command: a worker comes here when a connection arrives, a session begins or ends, and
-//! when one worker has something to tell another.
+//! No command uses it: a worker uses it when a connection arrives, when a session begins or ends, and for messages to
+//! another worker.
 
 use crate::connection_key::ConnectionKey;
 use crate::{
@@ -28,19 +28,19 @@ use std::{
     },
 };
 
-/// A connection on its way to the worker that shall serve it.
+/// A connection that moves to its worker.
 #[derive(Debug)]
 pub(crate) struct Arrival<S> {
     pub(crate) socket: S,
     pub(crate) peer: SocketAddr,
     pub(crate) ticket: Ticket,
-    /// Tag of the portal group that it came through.
+    /// Tag of its portal group.
     pub(crate) group: u16,
-    /// Messages that it sent and that were not handled yet.
+    /// Its received messages that were not handled yet.
     pub(crate) received: Vec<u8>,
 }
 
-/// What one worker tells another.
+/// A message from one worker to another.
 #[derive(Debug)]
 pub(crate) enum WorkerMessage<S> {
     /// Serve this connection.
@@ -51,17 +51,17 @@ pub(crate) enum WorkerMessage<S> {
     Close(ConnectionKey),
     /// Close this connection unless it has logged in: others need its place.
     GiveWay(ConnectionKey),
-    /// It may be the turn of what this connection wants to prove.
+    /// The CHAP response of this connection may be checked now.
     CheckChap(ConnectionKey),
-    /// A session that this connection's login waits for has left nothing behind.
+    /// A session that this connection's login waits for has ended completely.
     Proceed(ConnectionKey),
-    /// Nothing holds an answer of this connection back any more.
+    /// An answer of this connection need not wait any more.
     Due { connection: ConnectionKey, number: usize },
-    /// End the tasks that something has ended at their units.
+    /// End the outdated tasks at their units.
     EndOutdated(CompletionGuard),
-    /// The engine is done with requests of this worker.
+    /// The engine has completed requests of this worker.
     Answers(Vec<FinishedOperation>),
-    /// Ask the initiators to log out, then close everything.
+    /// Request logouts from the initiators, then close everything.
     Stop,
 }
 
@@ -85,7 +85,7 @@ impl<S> Mailbox<S> {
         (self.wake)();
     }
 
-    /// Moves what has arrived into `into`.
+    /// Moves the messages into `into`.
     pub(crate) fn collect(&self, into: &mut Vec<WorkerMessage<S>>) {
         into.append(&mut lock(&self.messages));
     }
@@ -94,7 +94,7 @@ impl<S> Mailbox<S> {
 struct Session {
     existing: ExistingSession,
     nexus: Option<Arc<Nexus>>,
-    /// Who serves its connections.
+    /// The worker of its connections.
     worker: usize,
     /// In the order of `existing.cids`.
     members: Vec<Member>,
@@ -106,7 +106,7 @@ struct Member {
     live: Arc<LiveSession>,
 }
 
-/// A session that has ended, while its connections may still be at work on a volume.
+/// A session that has ended, while its connections may still have operations on a volume.
 struct Fading {
     existing: ExistingSession,
     worker: usize,
@@ -119,8 +119,8 @@ struct Fading {
 struct Sessions {
     list: Vec<Session>,
     fading: Vec<Fading>,
-    /// Connections that were logged out of sessions that go on, and may still be at work on a volume: the session's handle,
-    /// and the worker.
+    /// Connections that were logged out of sessions that continue, and may still have operations on a volume: the
+    /// session's handle, and the worker.
     departed: Vec<(u16, usize, ConnectionKey)>,
     last_tsih: u16,
 }
@@ -131,10 +131,10 @@ pub(crate) struct SharedState<S> {
     /// A worker's part of [`Limits::memory_bytes`].
     pub(crate) memory_per_worker_bytes: u64,
     pub(crate) targets: Vec<Arc<IscsiTarget>>,
-    /// Targets that are there for one copy from a partner.
+    /// Targets that exist for one copy from a partner.
     pub(crate) transfers: Arc<Transfers>,
     pub(crate) volumes: Vec<SharedVolume>,
-    /// Where operations on managed volumes are asked for, if there are any.
+    /// Receives operations on managed volumes, if there are any.
     pub(crate) engine: Option<EngineHandle>,
     portals: Mutex<PortalTable>,
     mailboxes: OnceLock<Vec<Arc<Mailbox<S>>>>,
@@ -177,7 +177,7 @@ impl<S> SharedState<S> {
         }
     }
 
-    /// Says who the workers are, once all of them have a driver.
+    /// Sets the workers, once all of them have a driver.
     pub(crate) fn introduce(&self, mailboxes: Vec<Arc<Mailbox<S>>>) {
         // A second introduction cannot happen: workers are made once per array.
         let _ = self.mailboxes.set(mailboxes);
@@ -187,7 +187,7 @@ impl<S> SharedState<S> {
         self.mailboxes.get().map_or(&[], Vec::as_slice)
     }
 
-    /// What is listened on, and what of it the host has.
+    /// The portals, and the addresses of the host.
     pub(crate) fn portals(&self) -> MutexGuard<'_, PortalTable> {
         lock(&self.portals)
     }
@@ -197,7 +197,7 @@ impl<S> SharedState<S> {
         configured.cloned().or_else(|| self.transfers.find(name))
     }
 
-    /// The worker with the fewest connections; the caller's choice is counted at once.
+    /// The worker with the fewest connections; the new one is counted at once.
     pub(crate) fn least_loaded(&self) -> usize {
         let loads = self.mailboxes().iter().enumerate();
         let least = loads.min_by_key(|(_, mailbox)| mailbox.load.load(Relaxed));
@@ -207,14 +207,14 @@ impl<S> SharedState<S> {
         })
     }
 
-    /// Counts a new connection from `peer`, for which an older one may have to go.
+    /// Counts a new connection from `peer`; an older one may be dropped for it.
     pub(crate) fn admit_connection(&self, peer: IpAddr, now: Nanos) -> Ticket {
         let (ticket, victim) = self.connections().arrive(peer, now);
         self.send_away(victim);
         ticket
     }
 
-    /// The host has no room for another connection, so one that has not logged in has to go.
+    /// The host has no resources for another connection, so one that has not logged in is dropped.
     pub(crate) fn make_room(&self, now: Nanos) {
         let victim = self.connections().make_room(now);
         self.send_away(victim);
@@ -238,7 +238,7 @@ impl<S> SharedState<S> {
         lock(&self.chap_delays)
     }
 
-    /// Tells a connection whose response waits that it may be its turn.
+    /// Tells a connection with a waiting response that it may be checked.
     pub(crate) fn call_next_chap(&self, next: Option<Ticket>) {
         let place = next.and_then(|ticket| self.connections().place(ticket));
         if let Some((worker, key)) = place
@@ -255,7 +255,7 @@ impl<S> SharedState<S> {
         self.connections().ended(ticket, now);
     }
 
-    /// A connection goes from one worker to another.
+    /// A connection moves from one worker to another.
     pub(crate) fn connection_moves(&self, from: usize, to: usize) {
         for (worker, more) in [(from, false), (to, true)] {
             if let Some(mailbox) = self.mailboxes().get(worker) {
@@ -269,7 +269,7 @@ impl<S> SharedState<S> {
         }
     }
 
-    /// The worker that serves a session, if the session may have several connections.
+    /// The worker of a session, if the session may have several connections.
     pub(crate) fn worker_of(&self, tsih: u16) -> Option<usize> {
         let sessions = lock(&self.sessions);
         let is_it =
@@ -277,10 +277,10 @@ impl<S> SharedState<S> {
         sessions.list.iter().find(is_it).map(|session| session.worker)
     }
 
-    /// Starts a session, replacing the one that the same initiator port had (RFC 7143 section 6.3.5), or adds a connection
-    /// to one. Gives its handle, and how many earlier sessions of that port have to be gone before the login may be
-    /// answered: what they have under way could otherwise land on top of what the initiator writes next. Each is told by
-    /// [`WorkerMessage::Proceed`].
+    /// Starts a session, replacing the one of the same initiator port (RFC 7143 section 6.3.5), or adds a connection to
+    /// one. Returns its handle, and how many earlier sessions of that port must end before the login may be answered:
+    /// their operations in progress could otherwise overwrite later writes of the initiator. [`WorkerMessage::Proceed`]
+    /// reports each end.
     pub(crate) fn begin_session(
         &self,
         request: &SessionRequest,
@@ -312,7 +312,7 @@ impl<S> SharedState<S> {
             Decision::Join(index) => {
                 let session = &mut sessions.list[index];
                 if session.worker != worker {
-                    // It was another session when the login began, and its connection was brought to this worker.
+                    // It was another session when the login began, and its connection was moved to this worker.
                     return Err(LoginStatus::NO_SUCH_SESSION);
                 }
                 session.existing.cids.push(request.cid);
@@ -333,8 +333,7 @@ impl<S> SharedState<S> {
         Ok((tsih, waits))
     }
 
-    /// The nexus of a connection's session (none in a discovery session), and where the connection's counters are
-    /// published.
+    /// The nexus of a connection's session (None in a discovery session), and the place for the connection's counters.
     pub(crate) fn session(
         &self,
         tsih: u16,
@@ -346,7 +345,7 @@ impl<S> SharedState<S> {
         Some((session.nexus.clone(), Arc::clone(&member.live)))
     }
 
-    /// The sessions that are logged in now. The lock is held for a copy of a few words per session.
+    /// The current sessions. The lock is held while a few words per session are copied.
     pub(crate) fn sessions(&self) -> Vec<SessionStats> {
         let sessions = lock(&self.sessions);
         let row = |session: &Session| {
@@ -365,7 +364,7 @@ impl<S> SharedState<S> {
         }
     }
 
-    /// A connection was logged out of a session that goes on without it.
+    /// A connection was logged out of a session that continues without it.
     pub(crate) fn leave_session(&self, tsih: u16, worker: usize, connection: ConnectionKey) {
         let mut sessions = lock(&self.sessions);
         let sessions = &mut *sessions;
@@ -379,7 +378,7 @@ impl<S> SharedState<S> {
         }
     }
 
-    /// A connection is closed and everything that it had under way has come back.
+    /// A connection is closed and all of its operations have ended.
     pub(crate) fn connection_gone(&self, worker: usize, connection: ConnectionKey) {
         let mut sessions = lock(&self.sessions);
         sessions.departed.retain(|(_, of, departed)| (*of, *departed) != (worker, connection));
@@ -395,7 +394,7 @@ impl<S> SharedState<S> {
         }
     }
 
-    /// Asks the workers to close every session of a target (target cold reset).
+    /// Tells the workers to close every session of a target (target cold reset).
     pub(crate) fn close_sessions_of(&self, target: &str) {
         for session in &lock(&self.sessions).list {
             if session.existing.target_name.as_deref() == Some(target) {
@@ -424,7 +423,7 @@ impl<S> SharedState<S> {
 }
 
 impl Sessions {
-    /// A session ends; the workers that serve its connections close them.
+    /// A session ends; its workers close its connections.
     fn fade(&mut self, session: Session) {
         if let Some(nexus) = &session.nexus {
             nexus.logout();
@@ -446,7 +445,7 @@ impl Sessions {
         self.fading.push(Fading { existing, worker, connections, waiting: Vec::new() });
     }
 
-    /// Makes a login wait for what is left of earlier sessions of the same initiator port. Returns how many there are.
+    /// Makes a login wait for the end of earlier sessions of the same initiator port. Returns how many there are.
     fn wait_for_same(&mut self, request: &SessionRequest, waiting: (usize, ConnectionKey)) -> u32 {
         let same =
             |fading: &&mut Fading| request.target_name.is_some() && fading.existing.is_named_by(request);
@@ -482,7 +481,7 @@ fn free_tsih(sessions: &mut Sessions) -> Option<u16> {
     None
 }
 
-/// A poisoned lock means that a worker panicked between two complete changes; the data is sound.
+/// A poisoned lock means that a worker panicked between two complete changes; the data is valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

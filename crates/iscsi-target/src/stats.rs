@@ -1,4 +1,4 @@
-//! Counters of an array and of its sessions: each worker writes its own, readers add them up.
+//! Counters of an array and of its sessions: each worker writes its own, readers add them.
 
 use linerate_io::Nanos;
 use linerate_iscsi_proto::login::ExistingSession;
@@ -20,16 +20,16 @@ macro_rules! counters {
             $($(#[$meta])* pub $name: u64,)+
         }
 
-        /// One worker's counters, as other threads see them.
+        /// One worker's counters, for other threads.
         #[derive(Debug, Default)]
         pub(crate) struct SharedCounters { $($name: AtomicU64,)+ }
 
-        /// One worker's counters, as it counts.
+        /// One worker's counters, for the worker itself.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct Counters { $(pub(crate) $name: u64,)+ }
 
         impl SharedCounters {
-            /// Publishes the worker's counters. It is the only writer, so plain stores do.
+            /// Publishes the worker's counters. It is the only writer, so plain stores are enough.
             pub(crate) fn publish(&self, counters: &Counters) {
                 $(self.$name.store(counters.$name, Relaxed);)+
             }
@@ -82,7 +82,7 @@ counters! {
     timeouts,
     /// Volume operations that the host failed.
     medium_errors,
-    /// Sends that carried answers (PDUs sent per send tell how well answers gather).
+    /// Sends that carried answers (PDUs per send show how many answers are sent together).
     sends,
     /// Receives.
     receives,
@@ -92,7 +92,7 @@ counters! {
     pool_bytes,
 }
 
-/// A place where an array listens.
+/// An address on which an array listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct PortalStats {
     /// Address and port.
@@ -118,7 +118,7 @@ pub struct ConnectionStats {
     pub written_bytes: u64,
 }
 
-/// One session, counters at most a tick old.
+/// One session; its counters are at most a tick old.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SessionStats {
     /// iSCSI name of the initiator.
@@ -159,7 +159,7 @@ pub struct SessionStats {
     pub heard_monotonic_ns: Nanos,
 }
 
-/// What a session counts as it goes.
+/// The counters of a session for its worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SessionCounters {
     pub(crate) commands: u64,
@@ -169,7 +169,7 @@ pub(crate) struct SessionCounters {
     pub(crate) written_bytes: u64,
 }
 
-/// A session's connection as other threads see it. Its worker publishes once per tick, so commands pay for no atomics.
+/// A session's connection for other threads. Its worker publishes once per tick, so commands need no atomics.
 #[derive(Debug)]
 pub(crate) struct LiveSession {
     peer: SocketAddr,
@@ -234,7 +234,7 @@ impl LiveSession {
 }
 
 impl SessionStats {
-    /// A session with its connections, in the order of their IDs' list; none if it has no connection.
+    /// A session with its connections, in the order of their IDs; None if it has no connection.
     pub(crate) fn of<'a>(
         session: &ExistingSession,
         nexus: Option<&Nexus>,

@@ -14,13 +14,13 @@ use linerate_iscsi_proto::{
 use linerate_scsi::{AccessState, Inventory, InventoryError, LogicalUnit, TargetPort};
 use std::sync::Arc;
 
-/// A target: who may log in, and which volume is behind which LUN.
+/// A target: its initiators, and the volume of each LUN.
 #[derive(Debug)]
 pub(crate) struct IscsiTarget {
     /// Normalised name.
     pub(crate) name: String,
     pub(crate) alias: Option<String>,
-    /// Who may log in; none = everyone.
+    /// The initiators that may log in; None: all.
     initiators: Option<Vec<NamePattern>>,
     pub(crate) chap: Option<ChapConfig>,
     pub(crate) redirect: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct IscsiTarget {
 }
 
 impl IscsiTarget {
-    /// A target for which only CHAP says who may log in.
+    /// A target for which only CHAP decides who may log in.
     pub(crate) fn by_secret(name: String, chap: ChapConfig, inventory: Arc<Inventory>) -> Self {
         Self { name, alias: None, initiators: None, chap: Some(chap), redirect: None, inventory }
     }
@@ -43,21 +43,21 @@ impl IscsiTarget {
         self.initiators.as_ref().is_none_or(|names| names.iter().any(|name| name.matches(initiator)))
     }
 
-    /// Whether the initiator that logs in is known to the target's owner: by name, or by a proof.
+    /// Whether the owner knows the initiators of this target: by name, or by CHAP.
     pub(crate) fn knows_initiators(&self) -> bool {
         self.initiators.is_some() || self.chap.is_some()
     }
 }
 
-/// What targets and their volumes are opened with.
+/// The parameters for opening targets and their volumes.
 pub(crate) struct Opening<'a, D> {
     /// Name of the array.
     pub(crate) array: &'a str,
-    /// The portal groups through which all is seen, in these states.
+    /// The portal groups of all volumes, with these states.
     pub(crate) groups: &'a [(u16, AluaState)],
     pub(crate) driver: &'a mut D,
     pub(crate) engine: Option<&'a Engine>,
-    /// What was opened so far.
+    /// The opened volumes so far.
     pub(crate) volumes: Vec<SharedVolume>,
 }
 
@@ -83,7 +83,7 @@ impl<D: Driver> Opening<'_, D> {
         Ok(IscsiTarget { name, alias, initiators, chap, redirect, inventory })
     }
 
-    /// Shows a volume that was made while the array served, as it was shown then.
+    /// Exports a volume that was created while the array served, as it was exported then.
     pub(crate) fn made(
         &mut self,
         targets: &[Arc<IscsiTarget>],
@@ -115,7 +115,7 @@ impl<D: Driver> Opening<'_, D> {
     }
 }
 
-/// The ports of a target that is seen through these portal groups.
+/// The ports of a target with these portal groups.
 pub(crate) fn ports(target: &str, groups: &[(u16, AluaState)]) -> Vec<TargetPort> {
     groups.iter().map(|(tag, _)| port(target, *tag)).collect()
 }
@@ -125,7 +125,7 @@ fn port(target: &str, tag: u16) -> TargetPort {
     TargetPort { relative_id: tag, group: tag, name: format!("{target},t,{tag:#06x}") }
 }
 
-/// The states in which a volume begins.
+/// The initial access states of a volume.
 fn access_states(
     volume: &VolumeConfig,
     groups: &[(u16, AluaState)],
@@ -137,7 +137,7 @@ fn access_states(
     Ok(groups.iter().map(state).collect())
 }
 
-/// None: everyone.
+/// None: all initiators.
 fn initiators(names: &[String]) -> Result<Option<Vec<NamePattern>>, TargetError> {
     if names.is_empty() {
         return Err(TargetError::NoInitiators);
@@ -186,13 +186,13 @@ pub(crate) fn naa(names: &[&str]) -> [u8; 16] {
     naa
 }
 
-/// A target cannot be served: the configuration's fault, except for some volume errors.
+/// A target cannot be served: the configuration is wrong, except for some volume errors.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// `name` is no iSCSI name.
+    /// `name` is not an iSCSI name.
     #[error("{0}; change `name`")]
     Name(#[source] NameError),
-    /// `initiators` has a name that is none.
+    /// `initiators` has an invalid name.
     #[error("`initiators` has \"{name}\": {error}; a `*` may end a name")]
     Initiator {
         /// As configured.
@@ -203,10 +203,10 @@ pub enum TargetError {
     /// `initiators` is empty.
     #[error("`initiators` is empty, so that no one could log in; leave it out to let everyone in")]
     NoInitiators,
-    /// A secret that protects nothing.
+    /// A weak secret.
     #[error("`{key}`: {error}")]
     Secret {
-        /// Which one.
+        /// Its key.
         key: &'static str,
         /// Why not.
         error: SecretError,
@@ -216,16 +216,16 @@ pub enum TargetError {
         "there is no CHAP algorithm \"{0}\"; `chap.algorithms` takes \"sha3-256\", \"sha256\", \"sha1\" and \"md5\""
     )]
     Algorithm(String),
-    /// Only one of the two mutual keys is there.
+    /// One of the two mutual keys is missing.
     #[error("mutual CHAP needs both `chap.mutual_user` and `chap.mutual_secret`")]
     HalfMutual,
     /// The CHAP settings do not fit together.
     #[error("{0}; change `chap`")]
     Chap(#[source] ChapConfigError),
-    /// `redirect` is no address.
+    /// `redirect` is not an address.
     #[error("`redirect` is \"{0}\", which is not host:port")]
     Redirect(String),
-    /// A volume has an access state in a portal group that there is not.
+    /// A volume has an access state for a portal group that does not exist.
     #[error(
         "volume \"{volume}\": `alua` names portal group {tag}, which no portal is in; change it, or add a portal"
     )]
@@ -238,7 +238,7 @@ pub enum TargetError {
     /// The LUNs do not fit together.
     #[error("{0}; change `lun`")]
     Luns(#[source] InventoryError),
-    /// A volume was made for a target that the configuration does not name any more.
+    /// A volume was created for a target that the configuration does not name any more.
     #[error("volume \"{0}\" was made for a target that is not there; name the target again")]
     NotThere(String),
     /// One of its volumes.

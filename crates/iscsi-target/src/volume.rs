@@ -1,4 +1,4 @@
-//! Volumes: what a logical unit's bytes lie in, and how one worker reaches them.
+//! Volumes: where a logical unit's bytes are, and how one worker accesses them.
 
 use crate::{
     config::{VolumeConfig, VolumeKind},
@@ -26,23 +26,23 @@ enum Backing {
     },
     /// Number of the volume at the engine.
     Managed(u32),
-    /// Its bytes are in memory, for the engine as well as for workers.
+    /// Its bytes are in memory, for the engine and for workers.
     Striped {
         set: Arc<StripedPages>,
         number: u32,
     },
 }
 
-/// Which volume, and who does its operations.
+/// The volume, and the part that does its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VolumeId {
-    /// The worker, on what its driver has attached: index into the array's volumes.
+    /// The worker, through its driver: index into the array's volumes.
     Attached(u32),
     /// The engine: its number there.
     Managed(u32),
 }
 
-/// Volumes as one worker's driver reaches them.
+/// Volumes, as one worker's driver accesses them.
 #[derive(Debug)]
 pub(crate) struct Media(Vec<Attached>);
 
@@ -50,7 +50,7 @@ pub(crate) struct Media(Vec<Attached>);
 enum Attached {
     Memory(MemoryVolume),
     File(Handle),
-    /// While the set is whole; then by asking the engine, which says what became of it.
+    /// In memory until the set fails; then through the engine, which reports the failure.
     Striped {
         pages: MemoryVolume,
         number: u32,
@@ -59,10 +59,10 @@ enum Attached {
     Elsewhere,
 }
 
-/// How the bytes of one command are reached.
+/// How the bytes of one command are accessed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum VolumeAccess<'a> {
-    /// Where they lie.
+    /// In memory.
     Memory(&'a MemoryVolume),
     /// By operations of the worker's driver.
     File(Handle),
@@ -87,7 +87,7 @@ impl VolumeId {
     }
 }
 
-/// The logical unit that shows a volume. `page_bytes`: what its pool gives and takes at a time; 0: it has none.
+/// The logical unit of a volume. `page_bytes`: the unit of allocation of its pool; 0: none.
 pub(crate) fn unit_of(
     config: &VolumeConfig,
     naa: [u8; 16],
@@ -99,7 +99,8 @@ pub(crate) fn unit_of(
     LogicalUnit::new(UnitConfig {
         identity: Identity {
             vendor: "LINERATE".into(),
-            // A load asks before it overwrites a volume, unless this tells it that nothing there lasts.
+            // This tells a load that the volume is lost when the array stops; otherwise the load asks before it
+            // overwrites it.
             product: if config.kind == VolumeKind::Memory { "MEMORY VOLUME" } else { "VIRTUAL VOLUME" }
                 .into(),
             revision: "0001".into(),
@@ -120,7 +121,7 @@ pub(crate) fn unit_of(
 }
 
 impl Media {
-    /// Makes volumes reachable by `driver`.
+    /// Attaches volumes to `driver`.
     pub(crate) fn attach<D: Driver>(volumes: &[SharedVolume], driver: &mut D) -> io::Result<Self> {
         volumes.iter().map(|volume| volume.attach(driver)).collect::<Result<_, _>>().map(Self)
     }
@@ -141,8 +142,8 @@ impl Media {
 }
 
 impl SharedVolume {
-    /// Opens or makes the volume number `index` of the array. `naa` and `ports` say how it will be seen; `driver` is used
-    /// for a first look at a file only.
+    /// Opens or creates the volume number `index` of the array. `naa` and `ports` identify it for initiators; `driver`
+    /// is used only to check a file.
     pub(crate) fn open<D: Driver>(
         config: &VolumeConfig,
         naa: [u8; 16],

@@ -1,7 +1,7 @@
-//! One thread's share of an array: a driver, and the connections that it serves.
+//! One thread's part of an array: a driver, and the connections that it serves.
 //!
-//! [`Worker::turn`] is one round: poll the driver, act on every completion, look at the clock now and then. It never
-//! blocks but in the poll, so a simulator can run a worker with a driver of its own.
+//! [`Worker::turn`] is one round: poll the driver, handle every completion, check the time limits from time to time. It
+//! blocks only in the poll, so a simulator can run a worker with its own driver.
 
 mod mcs;
 
@@ -28,21 +28,21 @@ use std::{
 
 /// How often timeouts are looked at.
 const TICK_NS: Nanos = 100_000_000;
-/// How long tasks that wait for other tasks rest before they are tried again: at first, and at most while none of them
-/// gets on.
+/// The pause before tasks that wait for other tasks are tried again: the first one, and the longest one while none of
+/// them makes progress.
 const RETRY_NS: Nanos = 50_000;
 const RETRY_NS_MAX: Nanos = 5_000_000;
-/// How long connections wait for memory before others that hold it are looked at.
+/// How long connections wait for memory before stalled connections that use it are checked.
 const PRESSED_NS: Nanos = 100_000_000;
 /// How long initiators have to log out when the array stops.
 const GRACE_NS: Nanos = 500_000_000;
-/// A connection's place in the worker's table.
+/// A connection's index in the worker's table.
 struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
 }
 
-/// A place where it listens.
+/// An address on which it listens.
 struct Listener {
     handle: Handle,
     addr: SocketAddr,
@@ -56,7 +56,7 @@ pub struct Worker<D: Driver> {
     context: WorkerContext<D>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// By index of a stream's handle: the stream and the place of its connection.
+    /// By index of a stream's handle: the stream and the index of its connection.
     routes: Vec<Option<(Handle, u32)>>,
     listeners: Vec<Listener>,
     /// Portals that follow their interface.
@@ -64,18 +64,18 @@ pub struct Worker<D: Driver> {
     completions: Vec<Completion<D::Socket>>,
     messages: Vec<WorkerMessage<D::Socket>>,
     next_tick: Nanos,
-    /// How long tasks that wait for others rest next time, and when they are tried again.
+    /// The next pause of tasks that wait for others, and the time at which they are tried again.
     retry_ns: Nanos,
     retry_at: Nanos,
-    /// What had come back when connections that wait for memory were looked at last.
+    /// The number of returned chunks at the last check of the connections that wait for memory.
     returns_seen: u64,
-    /// Set when the array stops: when the connections that are left are closed.
+    /// Set when the array stops: the time at which the remaining connections are closed.
     stopping: Option<Nanos>,
 }
 
 impl<D: Driver> Worker<D> {
-    /// An array of one worker, on the caller's driver and thread and with the caller's randomness: for simulators. Drive it
-    /// with [`Worker::turn`].
+    /// An array of one worker, on the caller's driver and thread and with the caller's random numbers: for simulators.
+    /// Drive it with [`Worker::turn`].
     pub fn alone(
         mut driver: D,
         config: &ArrayConfig,
@@ -118,8 +118,8 @@ impl<D: Driver> Worker<D> {
         Arc::clone(&self.context.mailbox)
     }
 
-    /// Serves a portal; connections go to the least loaded worker. One that follows an interface begins with the addresses
-    /// that [`Worker::network`] is told.
+    /// Serves a portal; connections go to the least loaded worker. A portal that follows an interface begins with the
+    /// addresses from [`Worker::network`].
     pub(crate) fn serve(&mut self, portal: Portal) -> Result<(), ArrayError> {
         match portal.on {
             ListenOn::Address(addr) => {
@@ -141,7 +141,7 @@ impl<D: Driver> Worker<D> {
         Ok(())
     }
 
-    /// The host's links or addresses have changed. For simulators; where there is a network, the array watches it.
+    /// The host's links or addresses have changed. For simulators; the array itself watches the network.
     pub fn network(&mut self, event: &NetEvent) {
         self.context.shared.portals().learn(event);
         self.follow(event);
@@ -227,12 +227,12 @@ impl<D: Driver> Worker<D> {
         &mut self.context.driver
     }
 
-    /// Whether the worker has been told to stop and nothing is left.
+    /// Whether the worker was told to stop and everything has ended.
     pub fn is_stopped(&self) -> bool {
         self.stopping.is_some() && self.slots.len() == self.free.len()
     }
 
-    /// One round. `wait` is cut short when a timeout is due.
+    /// One round. `wait` ends early when a timeout is due.
     pub fn turn(&mut self, wait: Wait) -> io::Result<()> {
         let mut until = self.next_tick;
         if !self.context.waiting.is_empty() {
@@ -276,7 +276,7 @@ impl<D: Driver> Worker<D> {
                 );
             }
             Completion::Accepted { listener, result: Ok((socket, peer)) } => {
-                // Without its portal it was accepted too late: the address is gone.
+                // Without its portal it was accepted too late: the address is removed.
                 let portal = self.listeners.iter().find(|portal| portal.handle == listener);
                 if let Some(group) = portal.map(|portal| portal.group) {
                     self.assign_socket(socket, peer, group);
@@ -295,7 +295,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// A volume operation is over.
+    /// A volume operation has ended.
     fn operation_done(&mut self, tag: u64, outcome: OperationResult) {
         if outcome.0.is_err() {
             self.context.counters.medium_errors += 1;
@@ -306,7 +306,7 @@ impl<D: Driver> Worker<D> {
         });
     }
 
-    /// Sends what the engine was asked for in this turn.
+    /// Sends the requests of this turn to the engine.
     fn post_requests(&mut self) {
         if self.context.requests.is_empty() {
             return;
@@ -321,7 +321,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Hands a new connection to the least loaded worker.
+    /// Passes a new connection to the least loaded worker.
     fn assign_socket(&mut self, socket: D::Socket, peer: SocketAddr, group: u16) {
         if self.stopping.is_some() {
             return;
@@ -370,7 +370,7 @@ impl<D: Driver> Worker<D> {
         let route = self.routes.get(stream.index() as usize).copied().flatten();
         let slot = match route {
             Some((handle, slot)) if handle == stream => Some(slot),
-            // Late completions of a closed stream whose index was given to another one.
+            // Late completions of a closed stream whose index was reused.
             _ => self
                 .slots
                 .iter()
@@ -403,12 +403,12 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Lets a connection act, with its session's window of commands in its hands.
+    /// Calls a connection with its session's command window.
     fn act_on(&mut self, index: u32, act: impl FnOnce(&mut Connection, &mut WorkerContext<D>)) {
         let Some(slot) = self.slots.get_mut(index as usize) else {
             unreachable!("slots are never removed");
         };
-        // Closed since the event was made: late completions and timers name connections that are gone.
+        // It was closed after the event was made: late completions and timers name closed connections.
         let Some(connection) = &mut slot.connection else { return };
         connection.begin_turn(&self.context.mcs_sessions);
         connection.begin_gathering(&mut self.context.spare_lists);
@@ -456,7 +456,7 @@ impl<D: Driver> Worker<D> {
         self.messages = messages;
     }
 
-    /// Stops listening and asks the initiators to log out; [`Worker::is_stopped`] says when nothing is left.
+    /// Stops listening and requests logouts; [`Worker::is_stopped`] reports the end.
     pub fn stop(&mut self) {
         for listener in std::mem::take(&mut self.listeners) {
             self.context.driver.close(listener.handle);
@@ -467,7 +467,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Ends the tasks that something has ended at their units.
+    /// Ends the outdated tasks at their units.
     fn end_outdated(&mut self) {
         if self.context.outdated.is_empty() {
             return;
@@ -478,7 +478,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Tries again what waited for other commands.
+    /// Tries tasks again that waited for other commands.
     fn retry_waiting(&mut self) {
         if self.context.waiting.is_empty() || self.context.now < self.retry_at {
             return;
@@ -493,7 +493,7 @@ impl<D: Driver> Worker<D> {
         self.retry_at = self.context.now + self.retry_ns;
     }
 
-    /// Lets connections go on that wait for memory, in turn, if some has come back.
+    /// Continues connections that wait for memory, in turn, if some was returned.
     fn resume_waiting_for_buffers(&mut self) {
         if self.context.waiting_for_buffers.is_empty() || self.returns_seen == self.context.pool.returns() {
             return;
@@ -507,8 +507,8 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// When connections have waited for memory for a while: drops the one that holds most of it for a peer that owes us
-    /// something, and has done so for longer than is allowed then.
+    /// If connections have waited for memory for a while: drops the stalled connection that uses most of it, if it has
+    /// been stalled for longer than permitted in this case.
     fn relieve(&mut self) {
         let Self { context, slots, .. } = self;
         let connection = |key: &ConnectionKey| slots.get(key.index as usize)?.connection.as_ref();
@@ -526,7 +526,7 @@ impl<D: Driver> Worker<D> {
             let stalled = connection.owed_since().is_some_and(|since| context.now >= since + limit_ns);
             (stalled && connection.held_bytes() > 0).then(|| (connection.held_bytes(), index))
         });
-        // Every connection that holds memory makes progress.
+        // Every connection that uses memory makes progress.
         let Some((held_bytes, index)) = hoarders.max() else { return };
         self.context.counters.timeouts += 1;
         self.with_slot(index, |connection, context| {

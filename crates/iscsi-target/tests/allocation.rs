@@ -1,4 +1,4 @@
-//! No allocation per I/O: counted by the allocator itself.
+//! No allocation per I/O: counted by a counting allocator.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, unsafe_code)] // an allocator is unsafe by nature
 
@@ -32,18 +32,18 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees the conditions of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees the conditions of the system's allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees the conditions of the system's allocator.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -54,7 +54,7 @@ static ALLOCATOR: Counting = Counting;
 const DEPTH: usize = 32;
 const LEN: usize = 4096;
 
-/// One batch: `DEPTH` reads or writes sent together, all answers taken.
+/// One batch: `DEPTH` reads or writes sent together, and all answers received.
 fn batch(client: &mut Client, bytes: &mut [u8], answers: &mut [u8], write: bool) {
     let pdu_bytes = BHS_BYTES + if write { LEN } else { 0 };
     for at in 0..DEPTH {
@@ -94,7 +94,7 @@ fn nothing_is_allocated_per_io() {
                     batch(&mut client, &mut bytes, &mut answers, write);
                 }
                 let made = ALLOCATIONS.load(Relaxed) - before;
-                // A list that outgrew its old size may still be made larger once or twice.
+                // A list that has grown may still be enlarged once or twice.
                 assert!(made < 20, "{made} allocations for 6400 I/Os: {driver}, {volume}, write {write}");
             }
         }

@@ -50,7 +50,7 @@ fn data_makes_the_round_trip_under_both_digests() {
     });
 }
 
-/// Without a data digest, payload is received straight into its place, after the header digest.
+/// Without a data digest, payload is received directly into its destination, after the header digest.
 #[test]
 fn large_data_goes_straight_to_its_place_with_and_without_header_digest() {
     every_volume(|array, what| {

@@ -1,4 +1,4 @@
-//! Portals follow the addresses of the host, here a network namespace of the test's own.
+//! Portals follow the addresses of the host, here of a network namespace of the test.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -18,7 +18,7 @@ use support::{Client, IQN, SIZE_BYTES, wait_for};
 struct Namespace(Child);
 
 impl Namespace {
-    /// None, with a reason on standard error, where the test may not make one.
+    /// None, with a reason on standard error, if the test may not make one.
     fn new() -> Option<Self> {
         let mut holder = Command::new("unshare")
             .args(["--net", "sh", "-c", "echo ready; exec sleep 60"])
@@ -91,7 +91,7 @@ fn an_interface_portal_serves_addresses_that_come_and_ends_sessions_of_those_tha
     goes.clear_attention();
     let told = namespace.within(|| Client::discover("10.77.0.2:3260".parse().unwrap()));
     assert!(told.contains("TargetAddress=10.77.0.2:3260,4\0"), "{told}");
-    // No byte can tell the initiator, so it is the array's own counters that show the end.
+    // The initiator receives nothing, so the array's own counters show the end.
     namespace.ip("address del 10.77.0.2/24 dev p0");
     listens_on(&array, &["10.77.0.1:3260", "127.0.0.1:3260"]);
     let left = |array: &Array| {
@@ -101,7 +101,7 @@ fn an_interface_portal_serves_addresses_that_come_and_ends_sessions_of_those_tha
     stays.clear_attention();
     let told = namespace.within(|| Client::discover("10.77.0.1:3260".parse().unwrap()));
     assert!(!told.contains("10.77.0.2"), "{told}");
-    // And it comes again.
+    // The address is added again.
     namespace.ip("address add 10.77.0.2/24 dev p0");
     listens_on(&array, &["10.77.0.1:3260", "10.77.0.2:3260", "127.0.0.1:3260"]);
     namespace.within(|| Client::login("10.77.0.2:3260".parse().unwrap(), 2, "")).clear_attention();

@@ -1,4 +1,4 @@
-//! Portal groups: each is a port of the SCSI target, with sessions and access states of its own.
+//! Portal groups: each is a port of the SCSI target, with its own sessions and access states.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -11,7 +11,7 @@ use support::{Client, IQN, SIZE_BYTES, wait_for};
 
 const CHECK_CONDITION: u8 = 2;
 
-/// Two portals in group 1, one in group 7; `extra` is put into the configuration, `volume` into the first volume.
+/// Two portals in group 1, one in group 7; `extra` is added to the configuration, `volume` to the first volume.
 fn try_array(extra: &str, volume: &str) -> Result<Array, ArrayError> {
     let json = format!(
         r#"{{"portals": ["127.0.0.1:0", "127.0.0.2:0", {{"address": "127.0.0.3:0", "group": 7}}], {extra}
@@ -32,7 +32,7 @@ fn change(array: &Array, json: &str) -> Result<(), ChangeError> {
     array.change(&serde_json::from_str::<ArrayChange>(json).unwrap())
 }
 
-/// Data of a command that reads, or the sense key and code why not.
+/// Data of a command that reads, or the sense key and code of its error.
 fn ask(client: &mut Client, cdb: &[u8], len: u32) -> Result<Vec<u8>, (u8, u16)> {
     let mut padded = [0; 16];
     padded[..cdb.len()].copy_from_slice(cdb);
@@ -100,7 +100,7 @@ fn each_group_is_a_port_with_designators_of_its_own() {
     }
 }
 
-/// RFC 7143 section 6.3.5: the name of a session has the portal group in it, not the portal.
+/// RFC 7143 section 6.3.5: a session is identified by its portal group, not by the portal.
 #[test]
 fn a_session_is_replaced_through_any_portal_of_its_group_and_no_other() {
     let (array, [first, second, third]) = array();

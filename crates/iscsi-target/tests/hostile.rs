@@ -1,4 +1,4 @@
-//! Peers that do not play by the rules: none of them may hang, crash or exhaust the array, or leave anything behind.
+//! Peers that break the rules: none of them may hang, crash or exhaust the array, or leave anything behind.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -51,7 +51,7 @@ fn garbage_in_full_feature_phase_is_rejected_or_closes() {
     for seed in 0..50 {
         let mut client = Client::login(array.portals()[0], seed as u8, "");
         let mut bytes = noise(BHS_BYTES * 20, seed);
-        // No additional header segments and short data, so that several PDUs get through to be judged.
+        // No additional header segments and short data, so that several PDUs are parsed.
         for bhs in bytes.chunks_exact_mut(BHS_BYTES) {
             bhs[4..8].copy_from_slice(&[0, 0, 0, 0]);
         }
@@ -205,6 +205,6 @@ fn a_command_outside_the_window_is_ignored() {
     let mut before = beyond;
     before.cmd_sn = client.cmd_sn.wrapping_sub(1);
     client.send(|bhs| before.emit(bhs), &[]);
-    // The next answer belongs to the next command: the two got none.
+    // The next answer belongs to the next command: the two commands got no answer.
     assert_eq!(client.read(0, 512), vec![0; 512]);
 }

@@ -1,4 +1,4 @@
-//! Volumes whose bytes lie behind the engine: RAID sets and pools, through real sockets.
+//! Volumes of the engine: RAID sets and pools, through real sockets.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -11,7 +11,7 @@ use linerate_iscsi_target::{Array, ArrayConfig};
 use std::{thread, time::Duration};
 use support::{Client, IQN, read10, write10};
 
-/// An array whose LUN 0 is made of six disks in a RAID set: `volume` says how.
+/// An array whose LUN 0 is on six disks in a RAID set; `volume` is its configuration.
 fn array(level: &str, pools: &str, volume: &str) -> Array {
     let json = format!(
         r#"{{"portals": ["127.0.0.1:0"], "storage": {{
@@ -93,8 +93,8 @@ fn volumes_are_made_shown_resized_and_deleted_while_it_serves() {
     assert_eq!(shown, [("c", Some(1)), ("v0", Some(0))]);
 }
 
-/// Sends 16 reads of 64 KiB from the first MiB and takes their answers and that of one write; returns how often each status
-/// came. Data-In of a read that succeeded is what `bytes` says.
+/// Sends 16 reads of 64 KiB from the first MiB and one write, and receives their answers; returns how often each status
+/// arrived. Data-In of a successful read must be `bytes`.
 fn ended(client: &mut Client, reads: &[u32], write: u32, bytes: &[u8]) -> [usize; 2] {
     let (mut good, mut failed) = (0, 0);
     while good + failed < reads.len() + 1 {
@@ -199,7 +199,7 @@ fn disks_fail_under_load_and_a_spare_takes_over() {
     assert!(wrong.contains("there is no disk \"x\"; there are: d0"), "{wrong}");
 }
 
-/// What was made while it served is there after a stop, and what was deleted is not.
+/// Volumes that were created while it served exist after a stop, deleted ones do not.
 #[test]
 fn an_array_in_files_comes_back_as_it_was() {
     let dir = tempfile::tempdir().unwrap();

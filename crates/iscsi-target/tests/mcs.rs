@@ -1,4 +1,4 @@
-//! Several connections in one session (MC/S) over real sockets: joining, order, resets, leaving, peers that do it wrong.
+//! Several connections in one session (MC/S) over real sockets: joining, order, resets, leaving, peers with faults.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -15,7 +15,7 @@ use support::{Client, array, array_of, read10, wait_for, write10};
 const SEVERAL: &str = "MaxConnections=4\0";
 const WORKERS: &str = r#""workers": 3,"#;
 
-/// A session of `count` connections whose unit attention has been taken, spread over portals and workers.
+/// A session of `count` connections without a pending unit attention, spread over portals and workers.
 fn session(array: &Array, count: u16, keys: &str) -> Vec<Client> {
     let addr = array.portals()[0];
     let mut first = Client::login(addr, 1, &format!("{SEVERAL}{keys}"));
@@ -30,7 +30,7 @@ fn session(array: &Array, count: u16, keys: &str) -> Vec<Client> {
     clients
 }
 
-/// A command with a number of the test's choice.
+/// A command with a number that the test chooses.
 fn numbered(
     client: &mut Client,
     cmd_sn: u32,
@@ -49,7 +49,7 @@ fn send_read(client: &mut Client, cmd_sn: u32, lba: u32) -> u32 {
     command.itt
 }
 
-/// A write of one block whose data rides in the command.
+/// A write of one block with immediate data.
 fn send_write(client: &mut Client, cmd_sn: u32, lba: u32, fill: u8) {
     let mut command = numbered(client, cmd_sn, write10(lba, 512), false, true, 512);
     command.data_len = 512;
@@ -65,7 +65,7 @@ fn data_of(client: &mut Client, itt: u32) -> Vec<u8> {
     pdu.data
 }
 
-/// Nothing comes for a while.
+/// Nothing arrives for a while.
 fn is_silent(client: &mut Client) -> bool {
     client.socket.set_read_timeout(Some(Duration::from_millis(150))).unwrap();
     let nothing = client.socket.peek(&mut [0]).is_err();
@@ -110,7 +110,7 @@ fn a_command_that_comes_early_waits_for_those_before_it() {
     let mut clients = session(&array, 3, "");
     let [a, b, c] = &mut clients[..] else { panic!() };
     let start = a.cmd_sn;
-    // A read and writes of one block, whose order only their numbers tell.
+    // A read and writes of one block; only their numbers determine the order.
     let last = send_read(b, start + 2, 5);
     assert!(matches!(b.ping(b"now").response, Response::NopIn(_)), "what is immediate does not wait");
     send_write(a, start + 1, 5, 2);
@@ -128,7 +128,7 @@ fn numbers_come_once_and_what_is_outside_the_window_is_dropped() {
     let [a, b] = &mut clients[..] else { panic!() };
     let start = a.cmd_sn;
     let kept = send_read(a, start + 1, 0);
-    // Nothing but an answer says which of two connections was read first.
+    // Only an answer shows which of two connections was read first.
     assert!(matches!(a.ping(b"here").response, Response::NopIn(_)));
     let _twice = send_read(b, start + 1, 0);
     let _beyond = send_read(b, start + 4, 0);
@@ -157,7 +157,7 @@ fn a_gap_that_never_fills_ends_the_session() {
     assert_eq!(new.read(0, 512), [0; 512], "the write has never run");
 }
 
-/// Writes that come early keep their data in the network: what the target holds does not grow with what is sent.
+/// Early writes keep their data in the network: the memory of the target does not grow with the sent data.
 #[test]
 fn early_data_is_not_taken_in() {
     let array = array("");
@@ -171,7 +171,7 @@ fn early_data_is_not_taken_in() {
     let mut bhs = [0; 48];
     command.emit(&mut bhs);
     let mut sent = 0;
-    // As much as the network takes.
+    // As much as the network accepts.
     let bytes = [&bhs[..], &vec![7; 262_144]].concat().repeat(32);
     for _ in 0..50 {
         match std::io::Write::write(&mut a.socket, &bytes[sent..]) {
@@ -214,7 +214,7 @@ fn a_reset_over_one_connection_ends_the_tasks_of_all() {
     }
 }
 
-/// RFC 7143 section 4.2.2.3: what was answered before on another connection is acknowledged before the function is.
+/// RFC 7143 section 4.2.2.3: earlier answers on another connection are acknowledged before the function is answered.
 #[test]
 fn a_reset_is_answered_when_earlier_answers_have_arrived() {
     let array = array("");
@@ -264,18 +264,18 @@ fn an_abort_finds_its_task_wherever_it_is() {
             other => panic!("{other:?}"),
         }
     };
-    // One that runs on the other connection.
+    // A task that runs on the other connection.
     let write = numbered(b, start, write10(0, 8192), false, true, 8192);
     b.send(|bhs| write.emit(bhs), &[]);
     assert!(matches!(b.receive().unwrap().response, Response::R2t(_)));
     assert_eq!(abort(a, write.itt, start, start + 1), TaskResult::Complete);
-    // One that waits for its turn.
+    // A command that waits for its turn.
     let early = send_read(a, start + 2, 0);
     assert_eq!(abort(a, early, start + 2, start + 3), TaskResult::Complete);
-    // One that is still on its way: when it comes, it does not run.
+    // A command in transit: when it arrives, it does not run.
     assert_eq!(abort(a, 4711, start + 1, start + 3), TaskResult::Complete);
     let _ = send_read(b, start + 1, 0);
-    // One that never was.
+    // A task that never existed.
     assert_eq!(abort(a, 4712, start, start + 3), TaskResult::NoSuchTask);
     let itt = send_read(b, start + 3, 0);
     assert_eq!(data_of(b, itt).len(), 512, "the numbers have passed");
@@ -303,13 +303,13 @@ fn one_connection_is_logged_out_and_the_session_goes_on() {
     let array = array(WORKERS);
     let mut clients = session(&array, 3, "InitialR2T=Yes\0ImmediateData=No\0");
     let start = clients[0].cmd_sn;
-    // The one that leaves has a write under way, whose place in the window must not be lost.
+    // The leaving connection has a write in progress, whose place in the window must not be lost.
     let write = numbered(&mut clients[0], start, write10(0, 8192), false, true, 8192);
     clients[0].send(|bhs| write.emit(bhs), &[]);
     assert!(matches!(clients[0].receive().unwrap().response, Response::R2t(_)));
     assert_eq!(logout(&mut clients[0], LogoutReason::CloseConnection, 0), LogoutResult::Closed);
     assert!(clients[0].receive().is_none());
-    // And one is logged out over another.
+    // And one connection is logged out over another.
     clients[1].cmd_sn = start + 1;
     assert_eq!(logout(&mut clients[1], LogoutReason::CloseConnection, 2), LogoutResult::Closed);
     assert!(clients[2].receive().is_none());
@@ -320,7 +320,7 @@ fn one_connection_is_logged_out_and_the_session_goes_on() {
     let pdu = clients[1].ping(b"");
     let Response::NopIn(nop) = pdu.response else { panic!("{pdu:?}") };
     assert_eq!(nop.sn.max_cmd_sn.wrapping_sub(nop.sn.exp_cmd_sn), 127, "no place is lost");
-    // The place of one that left is free; the last one takes the session with it.
+    // The place of a connection that left is free; the last one ends the session.
     let (again, response) = clients[1].add(array.portals()[0], 1, 2, "");
     assert_eq!(response.status.class, 0);
     drop(again);

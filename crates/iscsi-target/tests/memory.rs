@@ -1,5 +1,5 @@
-//! What sessions cost when they rest. The array is a process of its own (this program once more), so that the clients'
-//! memory is not counted.
+//! The memory of idle sessions. The array is a process of its own (this program again), so that the clients' memory is
+//! not counted.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 

@@ -1,4 +1,4 @@
-//! Portals of every kind, and logins that are sent elsewhere.
+//! Portals of every kind, and redirected logins.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -9,7 +9,7 @@ use linerate_iscsi_target::Array;
 use std::net::{IpAddr, SocketAddr};
 use support::{Client, IQN, SIZE_BYTES};
 
-/// An array that listens on `portal`; `target` is put into the target's configuration.
+/// An array that listens on `portal`; `target` is added to the target's configuration.
 fn array_at(portal: &str, target: &str) -> Array {
     let json = format!(
         r#"{{"portals": ["{portal}"], "targets": [{{"name": "{IQN}", {target}
@@ -54,7 +54,7 @@ fn a_wildcard_portal_is_named_by_the_address_that_the_peer_used() {
     }
 }
 
-/// Where a wildcard IPv6 portal takes IPv4 peers too, they must not be told an address that only this host understands.
+/// If a wildcard IPv6 portal also accepts IPv4 peers, they must not get an address that only this host can use.
 #[test]
 fn a_wildcard_ipv6_portal_names_ipv4_addresses_as_such() {
     if !has_ipv6() {
@@ -63,7 +63,7 @@ fn a_wildcard_ipv6_portal_names_ipv4_addresses_as_such() {
     let array = array_at("[::]:0", "");
     let used = SocketAddr::new("127.0.0.1".parse().unwrap(), array.portals()[0].port());
     if std::net::TcpStream::connect(used).is_err() {
-        return; // IPv6 only, which is fine as well
+        return; // IPv6 only, which is right as well
     }
     assert_eq!(Client::discover(used), format!("TargetName={IQN}\0TargetAddress={used},1\0"));
 }

@@ -1,4 +1,4 @@
-//! Two arrays, each with a pool, over real sockets: what one has at a point the other has too, there and back.
+//! Two arrays, each with a pool, over real sockets: both have the same data at a point, in both directions.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may wait and may fail loudly")]
 
 use linerate_io::EpollDriver;
@@ -57,7 +57,7 @@ impl Site {
         Disk::open(EpollDriver::new().unwrap(), &address, &options, &Credentials::default()).unwrap()
     }
 
-    /// Who writes where a copy goes, as the one that it is for or as another one.
+    /// A sender of a copy, as its real source or as another array.
     fn sender(&self, access: &Value, secret: &str) -> Result<Disk<EpollDriver>, ToolError> {
         let target = access["target"].as_str().unwrap().to_owned();
         let portal = PortalAddress::parse(&self.portal()).unwrap();
@@ -74,7 +74,7 @@ impl Site {
         json!({"here": self.name, "partner": partner.name})
     }
 
-    /// Waits until a copy is over; its status.
+    /// Waits until a copy has ended; returns its status.
     fn copied(&self) -> Value {
         for _ in 0..3000 {
             let status = self.ask("replica_status", json!({"group": "g"})).unwrap();
@@ -125,7 +125,7 @@ fn volumes_follow_over_iscsi_there_and_back() {
     v0.write(4096, &[9; 4096]).unwrap();
     assert_eq!(transfer(&here, &there, &["v0", "v1"]), 65536, "the page that changed");
 
-    // Half a transfer, and what it wrote late, never shows.
+    // An incomplete transfer, and its late writes, are never visible.
     v0.write(65536, &vec![1; 65536]).unwrap();
     let begun = begin(&here, &there, &["v0", "v1"]);
     let access = &begun["access"];
@@ -139,7 +139,7 @@ fn volumes_follow_over_iscsi_there_and_back() {
     assert!(late.write(65536, &[2; 4096]).is_err(), "the partner is gone");
     assert!(there.sender(access, secret).is_err(), "the target of a transfer that is over is gone");
 
-    // Hosts find the promoted volumes as they were at the second point.
+    // Hosts find the promoted volumes with the contents of the second point.
     let mut bytes = vec![0; 1 << 20];
     there.host(0).read(65536, &mut bytes).unwrap();
     assert!(bytes == old, "v0 was promoted to the point");
@@ -172,7 +172,7 @@ fn a_copy_goes_only_where_it_was_prepared() {
     let (here, there, other) = (Site::new("here"), Site::new("there"), Site::new("other"));
     here.manage(json!({"verb": "create_volume", "name": "v0", "size_bytes": VOLUME_BYTES})).unwrap();
     here.host(0).write(0, &[7; 4096]).unwrap();
-    // The portal leads to another array, or back to the source, both of which wait for a copy of their own.
+    // The portal leads to another array, or back to the source; both wait for a copy of their own.
     other.manage(json!({"verb": "create_volume", "name": "w", "size_bytes": VOLUME_BYTES})).unwrap();
     for wrong in [&other, &here] {
         let begun = begin(&here, &there, &["v0"]);

@@ -1,4 +1,4 @@
-//! Sessions over real sockets: data both ways, numbering, sharing, time.
+//! Sessions over real sockets: data in both directions, numbers, sharing, time.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -114,8 +114,8 @@ fn a_session_that_logs_in_again_replaces_the_old_one_on_any_worker() {
     assert_eq!(array.stats().sessions, 2);
 }
 
-/// What the old session had under way, on whichever worker, must not land on top of what the new one writes
-/// (RFC 7143 section 6.3.5): initiators that fail over rest on it.
+/// Operations of the old session in progress, on any worker, must not overwrite data of the new one (RFC 7143 section
+/// 6.3.5): initiators rely on this at a failover.
 #[test]
 fn a_replaced_session_writes_nothing_once_the_new_login_is_answered() {
     const LEN: usize = 64 * 1024;
@@ -127,7 +127,7 @@ fn a_replaced_session_writes_nothing_once_the_new_login_is_answered() {
             let mut old =
                 Client::login(array.portals()[0], 9, "ImmediateData=Yes\0MaxRecvDataSegmentLength=65536\0");
             old.clear_attention();
-            // As many writes as the window holds, sent by another thread while the session is replaced.
+            // As many writes as the window permits, sent by another thread while the session is replaced.
             let flood = std::thread::spawn(move || {
                 use std::io::Write;
                 let payload = vec![0xAA; LEN];
@@ -196,7 +196,7 @@ fn a_silent_initiator_is_pinged_and_then_dropped() {
     assert_eq!(wait_for(&array, "it is gone", |stats| stats.connections == 0).timeouts, 1);
 }
 
-/// A header that leaves without its data, or without `TCP_NODELAY`, waits 40 ms for a delayed acknowledgement.
+/// A header that is sent without its data, or without `TCP_NODELAY`, waits 40 ms for a delayed acknowledgement.
 #[test]
 fn a_small_answer_leaves_at_once_and_in_one_piece() {
     let array = array("");
@@ -257,7 +257,7 @@ fn an_aborted_write_gets_no_answer_and_leaves_nothing() {
         let pdu = client.receive().unwrap();
         let Response::TaskManagement(response) = pdu.response else { panic!("{pdu:?}") };
         assert_eq!(response.result, TaskResult::Complete, "{function:?}");
-        // Data that was on its way is dropped, and the session goes on.
+        // Data in transit is dropped, and the session continues.
         let late = client.data_out(write.itt, r2t.ttt, 0, 0, 8192, true);
         client.send(|bhs| late.emit(bhs), &[0xEE; 8192]);
         client.clear_attention();

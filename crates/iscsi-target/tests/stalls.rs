@@ -1,4 +1,4 @@
-//! Peers that stop in the middle of something: what they hold is free again after a bounded time.
+//! Peers that stop in the middle of an operation: their memory is free again after a bounded time.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -18,7 +18,7 @@ fn file_in(dir: &tempfile::TempDir) -> String {
     format!(r#""kind": "file", "path": "{}""#, dir.path().join("volume").display())
 }
 
-/// Sends a write of 64 KiB and `len` bytes of its data, which the header announces whole.
+/// Sends a write of 64 KiB and `len` bytes of its data; the header announces all of it.
 fn begin_write(client: &mut Client, len: usize) {
     let write = client.command(write10(0, 65_536), false, true, 65_536);
     client.send(|bhs| write.emit(bhs), &[]);
@@ -46,7 +46,7 @@ fn compare_and_write(client: &mut Client) -> u8 {
 fn a_write_whose_data_never_comes_delays_others_for_a_bounded_time() {
     let dir = tempfile::tempdir().unwrap();
     for volume in [r#""kind": "memory""#, &file_in(&dir)] {
-        // No data at all, or an end in the middle of a data segment that is received straight into its place.
+        // No data at all, or an end in the middle of a data segment that is received directly into its destination.
         for sent in [0, 30_000] {
             let array = array_of(volume, SHORT);
             let mut stalled = Client::login(array.portals()[0], 1, SOLICITED);
@@ -56,7 +56,7 @@ fn a_write_whose_data_never_comes_delays_others_for_a_bounded_time() {
             other.clear_attention();
             let began = Instant::now();
             let status = compare_and_write(&mut other);
-            // The bytes that came in time are on a memory volume: then the comparison fails, as it should.
+            // On a memory volume the received bytes are written: then the comparison fails, as it should.
             assert!(status == 0 || (status == 2 && sent > 0), "{volume}: {status} after {sent} bytes");
             assert!(began.elapsed() < Duration::from_secs(5), "{volume}: {sent} bytes");
             assert!(stalled.receive().is_none(), "the stalled session is closed");
@@ -87,7 +87,7 @@ fn a_peer_that_never_reads_gives_its_buffers_back() {
     let array = array_of(&file_in(&dir), limits);
     let mut greedy = Client::login(array.portals()[0], 1, "");
     greedy.clear_attention();
-    // More than all of the array's I/O buffers, asked for at once, and nothing of it is taken.
+    // More than all of the array's I/O buffers, requested at once, and no answer is read.
     let mut bytes = Vec::new();
     for _ in 0..70 {
         let mut bhs = [0; BHS_BYTES];
@@ -117,10 +117,10 @@ fn large_reads_at_depth_take_turns_with_the_buffers() {
             client.send(|bhs| read.emit(bhs), &[]);
         }
     }
-    // 300 MiB are under way with 64 MiB of buffers.
+    // 300 MiB are in progress with 64 MiB of buffers.
     for client in &mut clients {
         let mut received = 0;
-        // The others wait with what they hold until their turn has come.
+        // The others wait, with their buffers, until their turn.
         while received < 100 << 20 {
             let pdu = client.receive().expect("data");
             assert!(matches!(pdu.response, Response::DataIn(_)), "{:?}", pdu.response);
@@ -131,7 +131,7 @@ fn large_reads_at_depth_take_turns_with_the_buffers() {
     assert_eq!((stats.reads, stats.timeouts), (300, 0));
 }
 
-/// Commands that wait for buffers keep nothing from being read: the data of those that have some still comes in.
+/// Commands that wait for buffers do not stop reading: the data of commands with buffers is still received.
 #[test]
 fn large_writes_at_depth_never_wait_for_themselves() {
     let dir = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ fn large_writes_at_depth_never_wait_for_themselves() {
     wait_for(&array, "all is given back", |stats| stats.tasks == 0 && stats.pool_bytes == 0);
 }
 
-/// Where data comes unasked for which there is no place, a command is refused rather than that all wait for ever.
+/// If unsolicited data has no buffer, the command is refused, because otherwise all would wait for ever.
 #[test]
 fn unsolicited_data_without_a_place_is_refused_and_nothing_hangs() {
     let dir = tempfile::tempdir().unwrap();
@@ -172,7 +172,7 @@ fn unsolicited_data_without_a_place_is_refused_and_nothing_hangs() {
     wait_for(&array, "all is given back", |stats| stats.tasks == 0 && stats.pool_bytes == 0);
 }
 
-/// Sends the data that is asked for until `commands` are answered; how many were GOOD, and TASK SET FULL.
+/// Sends the requested data until `commands` are answered; returns how many were GOOD, and TASK SET FULL.
 fn serve_writes(client: &mut Client, commands: u32, data: &[u8]) -> (u32, u32) {
     let (mut good, mut full) = (0, 0);
     while good + full < commands {

@@ -1,4 +1,4 @@
-//! Initiators that others wrote: libiscsi's tools and qemu-img. Skipped, with a word, where they are not installed.
+//! Initiators of other projects: libiscsi's tools and qemu-img. Skipped, with a message, if they are not installed.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -7,13 +7,13 @@ mod support;
 use std::process::{Command, Output};
 use support::{IQN, array, array_of};
 
-/// Says why a test does not run. Where `LINERATE_CI` is set every peer is installed, and a skip is a failure.
+/// Prints why a test does not run. If `LINERATE_CI` is set every peer must be installed, and a skip is a failure.
 fn skip(reason: &str) {
     assert!(std::env::var_os("LINERATE_CI").is_none(), "{reason}, but LINERATE_CI is set");
     eprintln!("skipped: {reason}");
 }
 
-/// Runs a program; `None` where it is not installed.
+/// Runs a program; `None` if it is not installed.
 fn run(program: &str, args: &[&str]) -> Option<Output> {
     match Command::new(program).args(args).output() {
         Ok(output) => Some(output),

@@ -1,4 +1,4 @@
-//! What a network is made of, as data: wires, NICs, switches and how a sender chooses among its queues.
+//! The configuration of a network: wires, NICs, switches, and how a sender selects among its queues.
 //!
 //! The types are also the JSON form of the fabric's specification; unknown keys are refused and absent keys take the values
 //! shown at their field. Bounds are checked by [`check`](WireConfig::check), which names the key.
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Priorities (IEEE 802.1Q PCP): 0 to 7.
 pub const PRIORITIES: usize = 8;
-/// Longest frame that anything here carries, FCS excluded.
+/// Longest frame, FCS excluded.
 pub const FRAME_BYTES_MAX: u32 = 16_384;
 /// Longest delay or jitter of a wire: ten seconds.
 const DELAY_NS_MAX: u64 = 10_000_000_000;
@@ -39,25 +39,25 @@ pub struct WireConfig {
     pub up: bool,
 }
 
-/// One link of a cable, beside what all its links have in common ([`WireConfig`]).
+/// One link of a cable, besides the common settings of all its links ([`WireConfig`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkConfig {
     /// Whether it is plugged in. It carries frames if the whole cable is, too. true.
     pub up: bool,
-    /// What is wrong with it from the NIC to the switch, or from a trunk's `a` to its `b`. Nothing.
+    /// The faults from the NIC to the switch, or from a trunk's `a` to its `b`. None.
     pub outbound: FaultConfig,
-    /// What is wrong with it the other way. Nothing.
+    /// The faults in the other direction. None.
     pub inbound: FaultConfig,
 }
 
-/// What one direction of a link does to frames while both of its ends take it for sound.
+/// Faults of one direction of a link that neither of its ends notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultConfig {
-    /// Probability that a frame is lost, beside the wire's own; 1 = nothing gets through. 0.
+    /// Probability that a frame is lost, in addition to the wire's own; 1: nothing passes. 0.
     pub loss: f64,
-    /// Longest payload (L3) that gets through, as where one station was set to another MTU; 0 = any. 0.
+    /// Longest payload (L3) that passes, as if one station had another MTU; 0: any. 0.
     pub mtu: u32,
 }
 
@@ -65,21 +65,21 @@ pub struct FaultConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicConfig {
-    /// Frames that wait to be sent, per interface; a full ring holds the host back, it drops nothing. 512.
+    /// Frames that wait to be sent, per interface; a full ring stops the host, and drops nothing. 512.
     pub tx_ring_frames: u32,
     /// Frames that wait for the next interrupt; more are dropped. 512.
     pub rx_ring_frames: u32,
     /// Longest time from a frame's arrival to the interrupt; 0 = one interrupt per frame. 0.
     pub moderation_us: u32,
-    /// Frames that raise the interrupt before its time; 0 = only time does. 0.
+    /// Frames that cause the interrupt before its time; 0: only the time counts. 0.
     pub moderation_frames: u32,
-    /// Receive segment coalescing: TCP segments that follow each other within one interrupt are delivered as one. false.
+    /// Receive segment coalescing: consecutive TCP segments within one interrupt are delivered as one. false.
     pub rsc: bool,
-    /// Pauses when the switch asks for it (802.3x or PFC, as the switch is configured). true.
+    /// Pauses when the switch requests it (802.3x or PFC, as the switch is configured). true.
     pub pause_rx: bool,
-    /// Asks the switch to pause while its receive ring is more than three quarters full. false.
+    /// Requests a pause from the switch while its receive ring is more than three quarters full. false.
     pub pause_tx: bool,
-    /// How the NIC chooses among the priorities of its interfaces. Strict.
+    /// How the NIC selects among the priorities of its interfaces. Strict.
     pub schedule: Schedule,
 }
 
@@ -87,7 +87,7 @@ pub struct NicConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchConfig {
-    /// Whether it has power; without, all its links are down. true.
+    /// Whether it has power; without power all its links are down. true.
     pub up: bool,
     /// Most bytes that one priority of one egress port may have waiting; more are dropped. 512 KiB.
     pub queue_bytes: u64,
@@ -100,16 +100,17 @@ pub struct SwitchConfig {
     /// Priorities that PFC protects: they are paused at `xoff_bytes` and never dropped for lack of queue space. Empty.
     /// 802.3x pause protects all.
     pub lossless_priorities: Vec<u8>,
-    /// Bytes from one ingress port (per priority with PFC) in the switch at which it asks that port to pause. 64 KiB.
+    /// Bytes from one ingress port (per priority with PFC) in the switch above which it requests a pause from that
+    /// port. 64 KiB.
     pub xoff_bytes: u64,
-    /// Bytes at which it lets the port go on. 32 KiB.
+    /// Bytes at or below which the port may continue. 32 KiB.
     pub xon_bytes: u64,
-    /// Room per ingress port above `xoff_bytes` for what arrives before the pause takes effect; none = as much as the
-    /// wire's rate and delay can bring.
+    /// Space per ingress port above `xoff_bytes` for frames that arrive before the pause takes effect; None: the
+    /// maximum by the wire's rate and delay.
     pub headroom_bytes: Option<u64>,
-    /// Waiting bytes of a queue from which on ECN-capable frames are marked; 0 = never. 0.
+    /// ECN-capable frames are marked if at least this many bytes wait in a queue; 0: never. 0.
     pub ecn_threshold_bytes: u64,
-    /// How an egress port chooses among its priorities. Strict.
+    /// How an egress port selects among its priorities. Strict.
     pub schedule: Schedule,
 }
 
@@ -126,7 +127,7 @@ pub enum FlowControl {
     Pfc,
 }
 
-/// How a sender chooses among priorities that have something to send.
+/// How a sender selects among priorities with waiting frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Schedule {
@@ -143,8 +144,8 @@ pub enum ScheduleKind {
     /// The highest priority first.
     #[default]
     Strict,
-    /// IEEE 802.1Qaz: each priority gets at least its share, and what the others leave. A priority without a share sends
-    /// when those with one are silent.
+    /// IEEE 802.1Qaz: each priority gets at least its share, and the bandwidth that the others do not use. A priority
+    /// without a share sends only when those with one have nothing to send.
     Ets,
 }
 
@@ -154,7 +155,7 @@ pub enum ScheduleKind {
 pub struct ConfigError {
     /// The key, for example `loss`.
     pub key: String,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: String,
 }
 
@@ -204,7 +205,7 @@ impl Default for SwitchConfig {
 }
 
 impl WireConfig {
-    /// Holds the figures against their bounds.
+    /// Checks the values against their limits.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("rate_bits_per_s", self.rate_bits_per_s, 1_000, 1_000_000_000_000)?;
         within("delay_ns", self.delay_ns, 0, DELAY_NS_MAX)?;
@@ -214,7 +215,7 @@ impl WireConfig {
 }
 
 impl LinkConfig {
-    /// Holds the figures against their bounds.
+    /// Checks the values against their limits.
     pub fn check(&self) -> Result<(), ConfigError> {
         probability("outbound.loss", self.outbound.loss)?;
         within("outbound.mtu", self.outbound.mtu, 0, FRAME_BYTES_MAX - 14)?;
@@ -224,7 +225,7 @@ impl LinkConfig {
 }
 
 impl NicConfig {
-    /// Holds the figures against their bounds.
+    /// Checks the values against their limits.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("tx_ring_frames", self.tx_ring_frames, 1, RING_FRAMES_MAX)?;
         within("rx_ring_frames", self.rx_ring_frames, 1, RING_FRAMES_MAX)?;
@@ -235,7 +236,7 @@ impl NicConfig {
 }
 
 impl SwitchConfig {
-    /// Holds the figures against their bounds.
+    /// Checks the values against their limits.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("queue_bytes", self.queue_bytes, 64, BUFFER_BYTES_MAX)?;
         within("buffer_bytes", self.buffer_bytes, 64, BUFFER_BYTES_MAX)?;
@@ -250,7 +251,7 @@ impl SwitchConfig {
         self.schedule.check()
     }
 
-    /// Whether frames of a priority are held back instead of dropped.
+    /// Whether frames of a priority are stopped instead of dropped.
     pub(crate) fn is_lossless(&self, priority: u8) -> bool {
         match self.flow_control {
             FlowControl::None => false,

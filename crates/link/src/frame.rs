@@ -1,4 +1,4 @@
-//! Ethernet frames: the fields that NICs and switches act on, and the caller's own data.
+//! Ethernet frames: the fields that NICs and switches use, and the caller's own data.
 
 /// Nanoseconds of virtual time.
 pub type Nanos = u64;
@@ -39,7 +39,7 @@ pub struct Frame<P> {
     pub source: Mac,
     /// Receiver.
     pub destination: Mac,
-    /// Equal for all frames of a conversation in this direction, spread evenly otherwise: decides the link of a LAG.
+    /// Equal for all frames of a conversation in this direction, and evenly distributed: selects the link of a LAG.
     pub flow: u32,
     /// The sender understands ECN: it may be marked.
     pub ecn_capable: bool,

@@ -1,8 +1,8 @@
-//! A lane: one direction of one cable, with the sender that feeds it.
+//! A lane: one direction of one cable, with its sender.
 //!
-//! The sender (a NIC or an egress port of a switch) has a queue per priority, chooses by its schedule among those that
-//! are not paused, and is busy for as long as the frame takes at line rate. Then the frame is on the wire for delay and
-//! jitter.
+//! The sender (a NIC or an egress port of a switch) has a queue per priority, selects by its schedule among those that
+//! are not paused, and is busy for the time that the frame takes at line rate. Then the frame is on the wire for delay
+//! and jitter.
 
 use crate::{
     config::{FaultConfig, PRIORITIES, Schedule, WireConfig},
@@ -27,7 +27,7 @@ pub(crate) enum Account {
     Ring(usize),
     /// The shared memory of the switch.
     Pool,
-    /// The reserve of a lossless class (0 = all, or the priority) of the lane it came in by.
+    /// The reserve of a lossless class (0 = all, or the priority) of its ingress lane.
     Ingress { lane: usize, class: usize },
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Ends {
 pub(crate) struct Lane<P> {
     pub(crate) from: Node,
     pub(crate) to: Node,
-    /// The bond of the sender that it belongs to.
+    /// The bond of its sender.
     pub(crate) bond: usize,
     /// The other direction of the same cable.
     pub(crate) reverse: usize,
@@ -70,22 +70,22 @@ pub(crate) struct Lane<P> {
     paused: u8,
     paused_since: [Nanos; PRIORITIES],
     pub(crate) current: Option<Waiting<P>>,
-    /// When the frame under way has been sent.
+    /// When the current frame has been sent.
     pub(crate) busy_until: Nanos,
-    /// Bits times 10^9 that rounding to nanoseconds has left over.
+    /// Rest of the rounding to nanoseconds, in bits times 10^9.
     carry: u64,
-    /// What is on the wire, with the times of arrival.
+    /// Frames on the wire, with their arrival times.
     pub(crate) flying: VecDeque<(Nanos, Tagged<P>)>,
     last_arrival: Nanos,
     pub(crate) stats: LaneStats,
-    /// Bytes of lossless classes that came in by this lane and are still in the switch.
+    /// Bytes of lossless classes from this lane that are still in the switch.
     pub(crate) held_bytes: [u64; PRIORITIES],
-    /// Classes for which the receiver of this lane has asked for a pause, as bits.
+    /// Classes for which the receiver of this lane has requested a pause, as bits.
     pub(crate) asked: u8,
     pub(crate) pauses_asked: u64,
     /// When the last pause frame for the sender of this lane arrives.
     last_pause: Nanos,
-    /// Counts how often the cable was pulled out: pause frames of before mean nothing afterwards.
+    /// Counts how often the cable was pulled out: earlier pause frames are ignored afterwards.
     pub(crate) epoch: u32,
 }
 
@@ -134,7 +134,7 @@ impl<P> Lane<P> {
         self.backlog |= 1 << priority;
     }
 
-    /// Begins to send the next frame if the lane is free and something may be sent. Returns when it will have been sent.
+    /// Begins to send the next frame if the lane is free and a frame may be sent. Returns when it will have been sent.
     pub(crate) fn start(&mut self, now: Nanos) -> Option<Nanos> {
         if self.current.is_some() {
             return None;
@@ -161,12 +161,12 @@ impl<P> Lane<P> {
         Some(self.busy_until)
     }
 
-    /// Has frames that only a pause holds back.
+    /// Whether only a pause stops its frames.
     pub(crate) fn is_held(&self) -> bool {
         self.backlog & self.paused != 0
     }
 
-    /// When the next frame that is under way arrives, at the earliest.
+    /// When the next frame on the wire arrives, at the earliest.
     pub(crate) fn next_arrival(&self) -> Option<Nanos> {
         let flying = self.flying.front().map(|&(arrival, _)| arrival);
         flying.or_else(|| self.current.is_some().then(|| self.busy_until + self.wire.delay_ns))
@@ -177,14 +177,14 @@ impl<P> Lane<P> {
         wire_bytes(60) * 8 * 1_000_000_000 / self.wire.rate_bits_per_s + self.wire.delay_ns
     }
 
-    /// Time on the wire at line rate; what rounding loses is carried to the next frame.
+    /// Time on the wire at line rate; the rest of the rounding is added to the next frame.
     fn duration(&mut self, length: u32) -> Nanos {
         let bits_e9 = wire_bytes(length) * 8 * 1_000_000_000 + self.carry;
         self.carry = bits_e9 % self.wire.rate_bits_per_s;
         bits_e9 / self.wire.rate_bits_per_s
     }
 
-    /// What becomes of a frame that has been sent: when it arrives, or none. Order is kept: no frame overtakes another.
+    /// The arrival time of a sent frame, or None if it is lost. Order is kept: no frame overtakes another.
     pub(crate) fn fate(&mut self, length: u32, now: Nanos) -> Option<Nanos> {
         if !self.up {
             self.stats.drops.down += 1;
@@ -203,8 +203,8 @@ impl<P> Lane<P> {
         Some(self.last_arrival)
     }
 
-    /// When a pause frame that the sender of this lane makes now arrives: it goes before all queues, but does not
-    /// interrupt.
+    /// When a pause frame that the sender of this lane makes now arrives: it is sent before all queues, but does not
+    /// interrupt a frame.
     pub(crate) fn pause_arrival(&self, now: Nanos) -> Nanos {
         let begin = if self.current.is_some() { self.busy_until.max(now) } else { now };
         begin + wire_bytes(60) * 8 * 1_000_000_000 / self.wire.rate_bits_per_s + self.wire.delay_ns
@@ -224,9 +224,9 @@ impl<P> Lane<P> {
         self.pause(u8::MAX, false, now);
     }
 
-    /// Bytes beyond `xoff` that may still come in by this lane: the frame that goes beyond it, one for as long as the pause
-    /// waits for the other direction's frame to be sent, the one that the pause finds under way, and what the wire holds
-    /// during the round trip.
+    /// Bytes beyond `xoff` that may still arrive over this lane: the frame that goes beyond it, one for as long as the
+    /// pause waits for the other direction's frame to be sent, the one that is being sent when the pause arrives, and
+    /// the contents of the wire during the round trip.
     pub(crate) fn headroom_bytes(&self, mtu: u32) -> u64 {
         let round_trip_ns = 2 * self.wire.delay_ns + self.wire.jitter_ns;
         let on_the_wire = u128::from(round_trip_ns) * u128::from(self.wire.rate_bits_per_s) / 8_000_000_000;
@@ -248,7 +248,7 @@ impl<P> Lane<P> {
         }
     }
 
-    /// Counters with the pauses under way.
+    /// Counters, with the current pauses.
     pub(crate) fn snapshot(&self, now: Nanos) -> LaneStats {
         let mut stats = self.stats.clone();
         for (priority, queue) in stats.queues.iter_mut().enumerate() {

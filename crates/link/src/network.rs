@@ -1,8 +1,8 @@
-//! The whole network: what is in it, what happens next, and the time.
+//! The whole network: its parts, the next event, and the time.
 //!
-//! A caller moves time forward ([`Network::advance`]), which hands received frames to a [`Receiver`], and then lets
-//! hosts send at that time ([`Network::send`]). Equal times are settled in the order in which they came up, so that the
-//! same calls with the same seed give the same results, to the nanosecond.
+//! A caller moves time forward ([`Network::advance`]), which passes received frames to a [`Receiver`], and then lets
+//! hosts send at that time ([`Network::send`]). Events of equal time are processed in the order of their creation, so
+//! the same calls with the same seed give the same results, to the nanosecond.
 
 mod build;
 mod change;
@@ -37,7 +37,7 @@ pub struct Network<P> {
     now: Nanos,
     seed: u64,
     events: BinaryHeap<Reverse<NetworkEvent>>,
-    /// Events so far: settles equal times.
+    /// Events so far: decides between equal times.
     sequence: u64,
     pauses_under_way: usize,
     lanes: Vec<Lane<P>>,
@@ -55,7 +55,7 @@ struct Bond {
     lanes: Vec<usize>,
     /// Those that are up.
     usable: Vec<usize>,
-    /// Most bytes of a queue; none = the switch's setting.
+    /// Most bytes of a queue; None: the switch's setting.
     queue_bytes: Option<u64>,
 }
 
@@ -95,12 +95,12 @@ impl<P: Clone> Network<P> {
         self.events.peek().map(|Reverse(event)| event.at)
     }
 
-    /// A time before which no host is interrupted, if no frame is sent: a caller that passes frames in real time need not
-    /// look earlier. None if nothing is under way.
+    /// A time before which no host is interrupted, if no frame is sent: a caller that passes frames in real time need
+    /// not check earlier. None if there are no events.
     pub fn next_interrupt(&self) -> Option<Nanos> {
         let next = self.next_event()?;
         if self.pauses_under_way > 0 {
-            // A sender that is let go has frames that are not on their way yet.
+            // A sender that may continue has frames that are not sent yet.
             return Some(next);
         }
         let due = self.nics.iter().filter_map(Nic::due);
@@ -108,13 +108,13 @@ impl<P: Clone> Network<P> {
         due.chain(sent).chain(self.next_from_held()).min()
     }
 
-    /// The earliest interrupt that what is on a lane can lead to.
+    /// The earliest interrupt that the frames on a lane can cause.
     fn next_from(&self, lane: &Lane<P>) -> Option<Nanos> {
         Some(lane.next_arrival()? + self.onward_ns(lane))
     }
 
-    /// The earliest interrupt that frames held back by a pause can lead to. Before they are let go, a frame must leave a
-    /// switch (or a ring, by an interrupt), and a pause frame must come back.
+    /// The earliest interrupt that frames stopped by a pause can cause. Before they may continue, a frame must leave a
+    /// switch (or a ring, by an interrupt), and a pause frame must return.
     fn next_from_held(&self) -> Option<Nanos> {
         let held = self.lanes.iter().filter(|lane| lane.is_held());
         let ways =
@@ -138,14 +138,14 @@ impl<P: Clone> Network<P> {
         (0..self.interfaces.len()).map(InterfaceId)
     }
 
-    /// Frames that an interface's transmit ring has room for.
+    /// Frames for which an interface's transmit ring has space.
     pub fn room(&self, interface: InterfaceId) -> u32 {
         let Interface { nic, waiting, .. } = self.interfaces[interface.0];
         self.nics[nic].config.tx_ring_frames.saturating_sub(waiting)
     }
 
-    /// A host sends a frame now. Ask for [`room`](Self::room) first: a frame beyond it is taken all the same (a host hands
-    /// over what it segments as one), longer than the interface's MTU is dropped.
+    /// A host sends a frame now. Call [`room`](Self::room) first: a frame beyond it is accepted nevertheless (a host
+    /// passes all segments of a packet at once); a frame longer than the interface's MTU is dropped.
     pub fn send(&mut self, interface: InterfaceId, frame: Frame<P>) {
         let Interface { nic, config: InterfaceConfig { vlan, priority, mtu }, .. } =
             self.interfaces[interface.0];
@@ -161,7 +161,7 @@ impl<P: Clone> Network<P> {
         self.start(lane);
     }
 
-    /// Lets everything happen up to and including a time, which becomes the present.
+    /// Processes all events up to and including a time, which becomes the current time.
     pub fn advance(&mut self, until: Nanos, receiver: &mut impl Receiver<P>) {
         while let Some(&Reverse(event)) = self.events.peek() {
             if event.at > until {
@@ -255,7 +255,7 @@ impl<P: Clone> Network<P> {
         self.ask_for_ring(index);
     }
 
-    /// A NIC whose ring fills up asks the switch to pause, and to go on when it has room again.
+    /// A NIC whose ring fills up requests a pause from the switch, and ends it when the ring has space again.
     fn ask_for_ring(&mut self, index: usize) {
         let nic = &mut self.nics[index];
         let crowded = nic.config.pause_tx && nic.is_crowded();
@@ -271,7 +271,7 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// The receiver of a lane asks its sender to pause or to go on.
+    /// The receiver of a lane requests its sender to pause or to continue.
     fn ask(&mut self, lane: usize, priorities: u8, stop: bool) {
         let reverse = &self.lanes[self.lanes[lane].reverse];
         if reverse.up {
@@ -296,8 +296,8 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// The link of a bond that a flow takes: always the same one while no link goes up or down. If all are down it does
-    /// not matter which one loses it.
+    /// The link of a bond for a flow: always the same one while no link goes up or down. If all are down, any one of
+    /// them loses the frame.
     fn link_for(&self, bond: usize, flow: u32) -> usize {
         let Bond { lanes, usable, .. } = &self.bonds[bond];
         let links = if usable.is_empty() { lanes } else { usable };

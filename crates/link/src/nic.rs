@@ -1,4 +1,4 @@
-//! The receiving side of a NIC: a finite ring, and the moment of the interrupt.
+//! The receiving side of a NIC: a finite ring, and the time of the interrupt.
 
 use crate::{
     config::NicConfig,
@@ -6,10 +6,10 @@ use crate::{
     stats::ReceiveStats,
 };
 
-/// What the network hands to a host.
+/// The receiver of frames for hosts.
 pub trait Receiver<P> {
-    /// An interrupt: the host takes everything that waits in one NIC's ring, in order of arrival. With `rsc` segments that
-    /// follow each other may be merged.
+    /// An interrupt: the host takes everything that waits in one NIC's ring, in order of arrival. With `rsc`
+    /// consecutive segments may be merged.
     fn interrupt(&mut self, at: Nanos, rsc: bool, ring: std::vec::Drain<'_, (InterfaceId, Frame<P>)>);
 }
 
@@ -24,7 +24,7 @@ impl InterfaceId {
     }
 }
 
-/// What an interface is to the network.
+/// An interface of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceConfig {
     /// Frames reach only interfaces of the same VLAN.
@@ -56,10 +56,10 @@ pub(crate) struct Nic<P> {
     pub(crate) stats: ReceiveStats,
 }
 
-/// What a frame that came into the ring leads to.
+/// The effect of a frame that arrived in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
-    /// Nothing: the interrupt is due already.
+    /// None: the interrupt is due already.
     Waits,
     /// The host is to be interrupted then.
     InterruptAt(Nanos),
@@ -96,22 +96,22 @@ impl<P> Nic<P> {
         Arrived::InterruptAt(due)
     }
 
-    /// When the host will be interrupted for what is in the ring.
+    /// When the host will be interrupted for the frames in the ring.
     pub(crate) fn due(&self) -> Option<Nanos> {
         self.interrupt_at
     }
 
-    /// Shortest time from a frame's arrival to the interrupt that is not due yet.
+    /// Shortest time from a frame's arrival to an interrupt that is not due yet.
     pub(crate) fn patience(&self) -> Nanos {
         if self.config.moderation_frames > 0 { 0 } else { u64::from(self.config.moderation_us) * 1_000 }
     }
 
-    /// More of the ring is in use than is prudent.
+    /// More than three quarters of the ring are in use.
     pub(crate) fn is_crowded(&self) -> bool {
         self.ring.len() as u64 * 4 > u64::from(self.config.rx_ring_frames) * 3
     }
 
-    /// The host takes what is in the ring, unless the interrupt has been called off by an earlier one.
+    /// The host takes the frames of the ring, unless an earlier interrupt has already done this.
     pub(crate) fn interrupt(&mut self, now: Nanos, receiver: &mut impl Receiver<P>) {
         if self.interrupt_at != Some(now) {
             return;

@@ -1,14 +1,15 @@
-//! Which priority sends next.
+//! Selects the priority that sends next.
 //!
-//! ETS is start-time fair queueing: every queue has a tag, the virtual time at which its next frame may start; the smallest
-//! tag sends and its queue's tag grows by length / share. A queue that was silent starts at the present, so it neither owes
-//! nor saves anything. Over any time the shares are exact to within one frame per queue, for frames of any size.
+//! ETS is start-time fair queueing: every queue has a tag, the virtual time at which its next frame may start. The
+//! queue with the smallest tag sends, and its tag grows by length / share. A queue that was empty starts at the
+//! present, so it has neither a debt nor a credit. Over any time the shares are exact to within one frame per queue,
+//! for frames of any size.
 
 use crate::config::{PRIORITIES, Schedule, ScheduleKind};
 
 /// Tag units per byte at a share of 100 percent.
 const UNITS: u64 = 6_400;
-/// Tag from which on all tags start over: far more than one frame away from the end of the numbers.
+/// Tag above which all tags start again: far more than one frame below the maximum of the type.
 const TAG_MAX: u64 = 1 << 60;
 
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) struct Scheduler {
     /// Priorities with a share, as bits.
     shared: u8,
     tags: [u64; PRIORITIES],
-    /// Tag of what was sent last.
+    /// Tag of the last sent frame.
     present: u64,
 }
 
@@ -35,7 +36,7 @@ impl Scheduler {
         Self { shares, shared, tags: [0; PRIORITIES], present: 0 }
     }
 
-    /// Chooses among the priorities whose bits are set. `length_of` gives the length of a priority's next frame.
+    /// Selects among the priorities whose bits are set. `length_of` returns the length of a priority's next frame.
     pub(crate) fn pick(&mut self, ready: u8, length_of: impl Fn(usize) -> u32) -> Option<usize> {
         if ready == 0 {
             return None;
@@ -56,7 +57,7 @@ impl Scheduler {
         self.present = self.tags[chosen];
         self.tags[chosen] += u64::from(length_of(chosen)) * UNITS * 100 / u64::from(self.shares[chosen]);
         if self.present > TAG_MAX {
-            // Only what a tag is ahead of the present counts.
+            // Only the distance of a tag from the present counts.
             let present = std::mem::take(&mut self.present);
             self.tags = self.tags.map(|tag| tag.saturating_sub(present));
         }
@@ -68,7 +69,7 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    /// Bytes that each priority sends out of 1,000,000 while the given ones always have frames of the given lengths.
+    /// Bytes that each priority sends out of 1,000,000 if the given ones always have frames of the given lengths.
     fn sent(schedule: &Schedule, ready: &[(usize, u32)]) -> [u64; PRIORITIES] {
         let mut scheduler = Scheduler::new(schedule);
         let mut lengths = [0; PRIORITIES];

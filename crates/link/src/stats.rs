@@ -1,4 +1,4 @@
-//! Counters, cumulative since the start. A level (`queued`, `up`) is the state of the moment.
+//! Counters, cumulative since the start. A level (`queued`, `up`) is the current state.
 
 use crate::config::PRIORITIES;
 use serde::{Serialize, Serializer};
@@ -10,7 +10,7 @@ pub struct LinkStats {
     pub up: bool,
     /// From the NIC to the switch, or from a trunk's `a` to its `b`.
     pub outbound: LaneStats,
-    /// The other way.
+    /// The other direction.
     pub inbound: LaneStats,
 }
 
@@ -21,9 +21,9 @@ pub struct Drops {
     pub queue: u64,
     /// The memory shared by the switch's queues was full.
     pub buffer: u64,
-    /// Lossless frames beyond an ingress port's headroom: the pause came too late or was not obeyed.
+    /// Lossless frames beyond an ingress port's headroom: the pause was too late or was not obeyed.
     pub headroom: u64,
-    /// Longer than the link, the switch or the receiving interface takes.
+    /// Longer than the MTU of the link, the switch or the receiving interface.
     pub mtu: u64,
     /// Lost on the wire by chance, or by a fault that no counter shows.
     pub loss: u64,
@@ -40,7 +40,7 @@ pub struct QueueStats {
     pub frames: u64,
     /// Bytes sent, without preamble and FCS.
     pub bytes: u64,
-    /// Frames dropped for lack of room before they were sent.
+    /// Frames dropped for lack of space before they were sent.
     pub drops: u64,
     /// Frames marked (ECN).
     pub marked: u64,
@@ -54,16 +54,16 @@ pub struct QueueStats {
     pub paused_ns: u64,
 }
 
-/// One direction of a cable: its sender and the wire. The links of a LAG are added up.
+/// One direction of a cable: its sender and the wire. The links of a LAG are added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LaneStats {
     /// Frames sent.
     pub frames: u64,
     /// Bytes sent, without preamble and FCS.
     pub bytes: u64,
-    /// Time for which something was on the wire, over all links.
+    /// Time with a frame on the wire, over all links.
     pub busy_ns: u64,
-    /// What was dropped before, on or at the end of the wire.
+    /// Frames dropped before, on or at the end of the wire.
     pub drops: Drops,
     /// By priority; as JSON only those that were used.
     #[serde(serialize_with = "used_queues")]
@@ -81,7 +81,7 @@ pub struct ReceiveStats {
     pub interrupts: u64,
     /// Most frames that ever waited in the ring.
     pub ring_frames_max: u64,
-    /// Times that it asked the switch to pause.
+    /// How often it requested a pause from the switch.
     pub pauses_asked: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct PortStats {
     pub received: LaneStats,
     /// The NIC's receiving side.
     pub nic: ReceiveStats,
-    /// Times that the switch asked the NIC to pause.
+    /// How often the switch requested a pause from the NIC.
     pub pauses_asked: u64,
     /// Each link by itself.
     pub links: Vec<LinkStats>,

@@ -1,4 +1,4 @@
-//! A switch: where addresses are, and how much of its memory is in use. Its queues are those of its lanes.
+//! A switch: the ports of addresses, and the use of its memory. Its queues are those of its lanes.
 
 use crate::{
     config::{FlowControl, SwitchConfig},
@@ -36,7 +36,7 @@ impl Switch {
         }
     }
 
-    /// It has lost power, and with it what it knew.
+    /// It has lost power and its address table.
     pub(crate) fn forget(&mut self) {
         self.addresses.clear();
         self.stats.addresses = 0;
@@ -56,12 +56,12 @@ impl Switch {
         }
     }
 
-    /// The bond that an address is behind; none for a group or an address never seen.
+    /// The bond of an address; None for a group or an unknown address.
     pub(crate) fn find(&self, destination: Mac, vlan: u16) -> Option<usize> {
         if destination.is_group() { None } else { self.addresses.get(&destination.in_vlan(vlan)).copied() }
     }
 
-    /// The class whose bytes count together for flow control; none for a lossy priority.
+    /// The class whose bytes count together for flow control; None for a lossy priority.
     pub(crate) fn lossless_class(&self, priority: u8) -> Option<usize> {
         match self.config.flow_control {
             _ if !self.config.is_lossless(priority) => None,
@@ -90,7 +90,8 @@ impl Switch {
     }
 }
 
-/// Addresses are few and chosen by ourselves: one multiplication spreads them well enough, and is needed twice per frame.
+/// Addresses are few and chosen by this program: one multiplication distributes them well enough, and is needed twice
+/// per frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct AddressHasher(u64);
 

@@ -1,5 +1,5 @@
-//! Runs a specification from Rust alone: `cargo run -p linerate-load --release --example load -- spec.json`. Compared
-//! with the same run through Python it shows that the lab plane costs nothing per I/O.
+//! Runs a specification from Rust alone: `cargo run -p linerate-load --release --example load -- spec.json`. A
+//! comparison with the same run through Python shows that the lab plane costs nothing per I/O.
 
 #![allow(clippy::print_stdout)]
 

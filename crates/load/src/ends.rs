@@ -1,6 +1,6 @@
 //! The first and last bytes of a run's network volumes, where partition tables and file systems are. It only reads.
 //!
-//! Volumes are opened as the run opens them: same sessions, paths, secrets and time limits.
+//! Volumes are opened as the run opens them: with the same sessions, paths, secrets and time limits.
 
 use crate::{
     backend::{self, BackendKind, Backends, FinishedIo, Io, OpenedVolume, Reports, VolumeToOpen},
@@ -31,13 +31,13 @@ pub struct VolumeEnds {
     pub capacity_bytes: u64,
     /// Size of its blocks.
     pub block_bytes: u32,
-    /// What it reports about itself: vendor, product, serial and more.
+    /// The facts that it reports: vendor, product, serial and more.
     pub session: serde_json::Value,
     /// Its first 2 MiB, or all of it.
     pub first: Vec<u8>,
     /// Its last 2 MiB, or all of it.
     pub last: Vec<u8>,
-    /// Why a part could not be read; it is zeros then.
+    /// Why a part could not be read; then it is zeros.
     pub failure: Option<String>,
 }
 

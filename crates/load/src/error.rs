@@ -1,10 +1,10 @@
-//! Why a run cannot start or go on, and whose fault it is.
+//! Why a run cannot start or continue, and whose fault it is.
 
 use crate::spec::SpecError;
 use linerate_blame::Blame;
 use thiserror::Error;
 
-/// A run could not start or go on.
+/// A run could not start or continue.
 #[derive(Clone, Debug, Error)]
 pub enum RunError {
     /// The specification is wrong.
@@ -28,7 +28,7 @@ pub enum RunError {
         /// The target's answer.
         message: String,
     },
-    /// A block does not hold what was written to it.
+    /// A block does not contain the data that was written to it.
     #[error("volume {volume}: wrong data: {message}")]
     Miscompare {
         /// Name of the volume.

@@ -16,7 +16,7 @@ pub struct Facts {
     pub cpus: Vec<usize>,
     /// Cycles per second of the time stamp counter; 0 = unknown.
     pub tsc_hz: f64,
-    /// The start of the run on the monotonic clock: where `at_s` of events is 0. None before it has a start.
+    /// The start of the run on the monotonic clock, at which `at_s` of events is 0. None before the start is known.
     pub started_monotonic_ns: Option<u64>,
     /// In the order of the specification.
     pub volumes: Vec<VolumeFacts>,
@@ -46,7 +46,7 @@ pub struct VolumeFacts {
     pub capacity_bytes: u64,
     /// Smallest unit of I/O.
     pub block_bytes: u32,
-    /// iSCSI: what was negotiated, how the socket is set, and its ends; with several paths that of the first one in use,
-    /// and under `paths` those of all. Null otherwise.
+    /// iSCSI: the negotiated values, the options and the ends of the socket. With several paths these are those of the
+    /// first one in use, and `paths` has those of all. Null otherwise.
     pub session: serde_json::Value,
 }

@@ -1,9 +1,9 @@
 //! The memory of I/Os: one region per worker with a read buffer and a write buffer per slot.
 //!
-//! Write buffers are filled once with random bytes (as compressible as the stream asks for) and reused. Before each write
-//! the first 8 bytes of every 4 KiB get a new value, so that no two pages written are alike: an array with
+//! Write buffers are filled once with random bytes (with the compressibility of the stream) and reused. Before each
+//! write the first 8 bytes of every 4 KiB get a new value, so that no two written pages are equal: an array with
 //! deduplication finds no duplicates. Slots share buffers if all of them together would be large; then the bytes of
-//! reads are not used. In verify mode every slot keeps its own.
+//! reads are not used. In verify mode every slot has its own buffers.
 
 use crate::stream::rng::{Rng, Use};
 use linerate_io::{Region, RegionId, Seg};
@@ -16,7 +16,7 @@ const SHARED_BYTES: u64 = 128 << 20;
 /// The content of written data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
-    /// Random bytes, no two pages alike.
+    /// Random bytes; no two pages are equal.
     Random,
     /// Zeros.
     Zeros,
@@ -104,18 +104,18 @@ impl Buffers {
         &self.region
     }
 
-    /// Where a read of `len` bytes goes.
+    /// Destination of a read of `len` bytes.
     pub(crate) fn read(&self, place: BufferPlace, len: u32) -> Seg {
         Seg { region: self.id, offset: place.read, len }
     }
 
-    /// Where a write of `len` bytes comes from; `ratio` counts into the ratios given at the start.
+    /// Source of a write of `len` bytes; `ratio` is an index into the ratios given at the start.
     pub(crate) fn write(&self, place: BufferPlace, ratio: u32, len: u32) -> Seg {
         let offset = self.writes_start + u64::from(ratio) * self.ratio_span + place.write;
         Seg { region: self.id, offset, len }
     }
 
-    /// Makes every page of a write unlike any other, unless all are zeros.
+    /// Makes every page of a write differ from all others, unless all are zeros.
     pub(crate) fn make_unique(&mut self, seg: Seg) {
         if self.payload == Payload::Zeros {
             return;

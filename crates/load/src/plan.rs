@@ -1,7 +1,7 @@
-//! Volumes dealt over workers, flows (one stream on one volume) with their weights and rates. Worked out
-//! from the specification alone, before anything is opened.
+//! The distribution of volumes over workers, and the flows (one stream on one volume) with their weights and rates.
+//! Computed from the specification alone, before anything is opened.
 //!
-//! A worker's thread is in one network namespace, so the volumes of each namespace have workers of their own.
+//! A worker's thread is in one network namespace, so the volumes of each namespace have their own workers.
 
 use crate::{
     spec::{ArrivalProcess, ArrivalSpec, RunSpec, VolumeSpec},
@@ -115,7 +115,7 @@ impl RunPlan {
     }
 }
 
-/// Deals volumes over workers: in turn inside each network namespace, with workers in proportion to its volumes.
+/// Distributes volumes over workers: in turn inside each network namespace, with workers in proportion to its volumes.
 fn deal(volumes: &[VolumeSpec], workers: usize) -> Vec<Vec<u32>> {
     let mut groups: Vec<(&Option<String>, Vec<u32>)> = Vec::new();
     for (index, volume) in volumes.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Records of a run, and how they leave the hot path.
+//! Records of a run, and their way out of the hot path.
 //!
-//! A worker counts into arrays that only it touches ([`tally`]); once per interval it hands them over whole. Turning
-//! them into [`Interval`]s (rows, HDR histograms, sums over workers) is done by the caller that asks for the next interval.
+//! A worker counts in arrays that only it uses ([`tally`]); once per interval it sends them as a whole. The caller of
+//! the next interval converts them into [`Interval`]s (rows, HDR histograms, sums over workers).
 
 pub mod histogram;
 pub mod interval;

@@ -40,7 +40,7 @@ const START_DELAY_NS: u64 = 2_000_000;
 /// How long the end of a run waits for threads. A thread that a device blocks longer is not joined.
 const JOIN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A running run. All methods may be called from any thread; only one thread should pull intervals.
+/// A running run. All methods may be called from any thread; only one thread should fetch intervals.
 #[derive(Debug)]
 pub struct Run {
     facts: Facts,
@@ -105,7 +105,7 @@ impl Run {
         self.control.stop();
     }
 
-    /// Waits for the end and gives the summary of the measured time. Intervals that were not pulled are in it too.
+    /// Waits for the end and returns the summary of the measured time, including intervals that were not fetched.
     pub fn finish(&self) -> Summary {
         let mut merging = self.merging();
         while !merging.merger.is_finished() {
@@ -246,7 +246,7 @@ impl Merging {
     }
 }
 
-/// The threads of a run until its start. Drop ends the workers that were not started.
+/// The threads of a run until its start. Drop stops workers that were not started.
 #[derive(Debug)]
 struct Workers {
     control: Arc<Control>,
@@ -326,7 +326,7 @@ fn work(
         return;
     }
     let preference = match setup.spec.driver {
-        // Files complete in the ring itself; elsewhere threads must wait for them.
+        // Files complete in the ring itself; with epoll, threads must wait for them.
         DriverChoice::Auto if setup.has_files() => Preference::IoUring,
         DriverChoice::Auto => Preference::Auto,
         DriverChoice::IoUring => Preference::IoUring,

@@ -1,7 +1,7 @@
-//! What a run is to do: the validated order that comes in as JSON (version 1).
+//! The input of a run: the validated specification as JSON (version 1).
 //!
-//! The lab plane resolves everything it can (files, presets, loops, defaults of other tools); what arrives here is plain.
-//! Unknown keys are refused. [`RunSpec::validate`] finds every contradiction that can be found without opening a volume.
+//! The lab plane resolves everything it can (files, presets, loops, defaults of other tools) before. Unknown keys are
+//! refused. [`RunSpec::validate`] finds every contradiction that can be found without opening a volume.
 
 mod check;
 pub(crate) mod options;
@@ -23,7 +23,7 @@ pub struct RunSpec {
     /// A name for messages and results.
     #[serde(default)]
     pub name: String,
-    /// Decides every sequence of addresses, sizes, operations and arrivals.
+    /// Determines every sequence of addresses, sizes, operations and arrivals.
     #[serde(default)]
     pub seed: u64,
     /// Seconds at the start that are not measured.
@@ -40,7 +40,7 @@ pub struct RunSpec {
     /// CPUs to pin the workers to, in order; none = not pinned.
     #[serde(default)]
     pub cpus: Option<Vec<usize>>,
-    /// Which way to the operating system.
+    /// The interface to the operating system.
     #[serde(default)]
     pub driver: DriverChoice,
     /// How a worker waits.
@@ -108,7 +108,7 @@ pub struct VolumeSpec {
     /// `iscsi://host:port/iqn/lun`, `file:/path` (file or block device) or `null:SIZE_BYTES`; in virtual
     /// time `array:NAME`.
     pub url: String,
-    /// Path of the network namespace that the volume is reached from; none = this process's.
+    /// Path of the network namespace of its sockets; None: this process's.
     #[serde(default)]
     pub netns: Option<String>,
     /// CHAP name.
@@ -117,22 +117,22 @@ pub struct VolumeSpec {
     /// CHAP secret.
     #[serde(default)]
     pub secret: Option<Secret>,
-    /// CHAP name that the target must prove to be (mutual CHAP).
+    /// CHAP name that the target must prove (mutual CHAP).
     #[serde(default)]
     pub mutual_user: Option<String>,
     /// The target's CHAP secret.
     #[serde(default)]
     pub mutual_secret: Option<Secret>,
-    /// First byte of the volume that is used.
+    /// First used byte of the volume.
     #[serde(default)]
     pub first_byte: u64,
-    /// Bytes used from there; none = all. A file that `create` makes gets this size.
+    /// Number of used bytes from there; None: all. A file that `create` makes gets this size.
     #[serde(default)]
     pub size_bytes: Option<u64>,
     /// I/Os in flight (vdbench's threads of an SD).
     #[serde(default = "default_outstanding")]
     pub outstanding: u32,
-    /// Files: go around the page cache (`O_DIRECT`).
+    /// Files: bypass the page cache (`O_DIRECT`).
     #[serde(default = "yes")]
     pub direct: bool,
     /// Files: create or extend to `size_bytes`.
@@ -144,11 +144,11 @@ pub struct VolumeSpec {
     /// iSCSI: whether volumes of one target share a session.
     #[serde(default)]
     pub session: SessionUse,
-    /// iSCSI: what to offer at login and how to treat the socket.
+    /// iSCSI: the offer at login and the options of the socket.
     #[serde(default)]
     #[schemars(with = "linerate_iscsi_initiator::SessionOptions")]
     pub iscsi: SessionOptions,
-    /// iSCSI: the ways to the volume; none = one, by the URL.
+    /// iSCSI: the paths to the volume; None: one, by the URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<linerate_iscsi_initiator::PathSpec>")]
     pub paths: Vec<PathOptions>,
@@ -167,7 +167,7 @@ pub type PathOptions = serde_json::Map<String, serde_json::Value>;
 /// Multipath settings as [`linerate_iscsi_initiator::MultipathOptions`] reads them.
 pub type MultipathOptions = serde_json::Map<String, serde_json::Value>;
 
-/// A secret: it goes in with the specification and never comes out, neither by `Debug` nor by serialisation.
+/// A secret: it is part of the input and never of the output, neither by `Debug` nor by serialisation.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -219,7 +219,7 @@ pub struct StreamSpec {
     /// Share of the run's I/Os in percent; streams without one divide the rest evenly.
     #[serde(default)]
     pub share_percent: Option<f64>,
-    /// A rate of its own, over all its volumes; such a stream has no share.
+    /// Its own rate, over all its volumes; such a stream has no share.
     #[serde(default)]
     pub rate_iops: Option<f64>,
     /// 1 = served first when several streams of a volume have work due.
@@ -230,25 +230,25 @@ pub struct StreamSpec {
     /// Share of reads in percent of the I/Os.
     #[serde(default = "hundred")]
     pub read_percent: f64,
-    /// Percent of the I/Os that start at a new random place; the others go on where the last one ended.
+    /// Percent of the I/Os that start at a new random place; the others continue at the end of the last one.
     #[serde(default = "hundred")]
     pub random_percent: f64,
-    /// Instead of a random place: skip forward by so much.
+    /// Instead of a random place: skip forward by this distance.
     #[serde(default)]
     pub stride: Option<StrideSpec>,
-    /// Part of the volume that is used; none = all.
+    /// The used part of the volume; None: all.
     #[serde(default)]
     pub range: Option<RangeSpec>,
-    /// Random places lie in this band, with a probability that decays from its start to its end.
+    /// Random places are in this band, with a probability that decays from its start to its end.
     #[serde(default)]
     pub hotband: Option<RangeSpec>,
     /// Grid of random places; none = the I/O's own size.
     #[serde(default)]
     pub align_bytes: Option<u64>,
-    /// A small area at the start that a given part of the I/Os goes to.
+    /// A small area at the start for a given part of the I/Os.
     #[serde(default)]
     pub hit_area: Option<HitAreaSpec>,
-    /// Leaves the first transfer of the volume alone (vdbench's rule for raw devices).
+    /// Do not use the first transfer of the volume (vdbench's rule for raw devices).
     #[serde(default)]
     pub skip_first_block: bool,
     /// Sequential to the end, then stop; the run ends when all such streams have ended.
@@ -257,7 +257,7 @@ pub struct StreamSpec {
     /// Independent sequential cursors per volume (vdbench's streams=).
     #[serde(default = "one")]
     pub cursors: u32,
-    /// Written data compress about so many times to one; none = incompressible.
+    /// Written data compress about this many times to one; None: incompressible.
     #[serde(default)]
     pub compression_ratio: Option<f64>,
 }
@@ -292,11 +292,11 @@ pub struct StrideSpec {
     pub max_bytes: u64,
 }
 
-/// Part of a volume. An `end` beyond the volume's end goes on at its start.
+/// Part of a volume. An `end` beyond the volume's end continues at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RangeSpec {
-    /// What `start` and `end` count.
+    /// The unit of `start` and `end`.
     pub unit: RangeUnit,
     /// Start.
     pub start: f64,
@@ -314,15 +314,15 @@ pub enum RangeUnit {
     Bytes,
 }
 
-/// The hit area: a part so small that it stays in the array's cache.
+/// The hit area: a part that is small enough to stay in the array's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HitAreaSpec {
     /// Size of the area, from the start of the stream's range.
     pub bytes: u64,
-    /// Percent of the reads that go there.
+    /// Percent of the reads in the area.
     pub read_percent: f64,
-    /// Percent of the writes that go there.
+    /// Percent of the writes in the area.
     pub write_percent: f64,
 }
 
@@ -330,11 +330,11 @@ pub struct HitAreaSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShareMode {
-    /// Not at all: a free slot takes the next of its volume's streams in turn (vdbench's uncontrolled maximum).
+    /// They are not kept: a free slot takes the next of its volume's streams in turn (vdbench's uncontrolled maximum).
     #[default]
     Uncontrolled,
-    /// Strictly, per stream and volume: one generator for all volumes; the slowest volume gates the run
-    /// (vdbench's controlled maximum).
+    /// Strictly, per stream and volume: one generator for all volumes; the slowest volume limits the run (vdbench's
+    /// controlled maximum).
     Controlled,
     /// Over all volumes together: every volume runs as fast as it can, the streams' totals keep their shares.
     Total,
@@ -368,7 +368,7 @@ pub enum ArrivalProcess {
     Uniform,
 }
 
-/// What ends a run before its time. Counted from the end of the warm-up.
+/// Limits that end a run early. Counted from the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsSpec {

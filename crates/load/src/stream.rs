@@ -1,9 +1,9 @@
 //! Streams: the sequence of I/Os.
 //!
-//! A *flow* is one stream on one volume. It owns a generator of its own ([`rng`]), so its sequence of sizes ([`size`]),
-//! operations and offsets ([`address`]) depends on the run's seed only: not on timing, and not on other flows. The start
-//! of its next I/O is separate: as soon as a slot is free and the shares allow it ([`share`]), or at intended times that
-//! are fixed in advance ([`arrival`]).
+//! A *flow* is one stream on one volume. It has its own generator ([`rng`]), so its sequence of sizes ([`size`]),
+//! operations and offsets ([`address`]) depends only on the run's seed, not on timing and not on other flows. The start
+//! of its next I/O is separate: as soon as a slot is free and the shares permit it ([`share`]), or at intended times
+//! that are fixed in advance ([`arrival`]).
 
 pub(crate) mod address;
 pub(crate) mod arrival;

@@ -1,8 +1,8 @@
-//! Verify mode: every unit that is written contains its address and the number of its write; every unit that is read is
+//! Verify mode: every written unit contains its address and the number of its write; every unit that is read is
 //! compared with the last write.
 //!
 //! A unit is one block of the volume. It starts with its address, its generation (how often this run has written it),
-//! the run's seed and a checksum of these; the rest follows from them, so the expected content needs no storage, only
+//! the run's seed and a checksum of these. The rest follows from them, so the expected content needs no storage except
 //! one generation per unit. Units that this run has not written are not compared.
 
 use crate::stream::rng::mix;
@@ -26,7 +26,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// For a volume of `volume_bytes` in units of `unit_bytes`, of which none is written.
+    /// For a volume of `volume_bytes` in units of `unit_bytes`; none is written yet.
     pub(crate) fn new(volume_bytes: u64, unit_bytes: u32, seed: u64) -> Self {
         let unit = unit_bytes as usize;
         let units = (volume_bytes / u64::from(unit_bytes)) as usize;
@@ -51,7 +51,7 @@ impl Expected {
         }
     }
 
-    /// Compares what was read with what was written. Returns the first wrong unit.
+    /// Compares read data with written data. Returns the first wrong unit.
     pub(crate) fn check(&mut self, memory: &Region, at: u64, offset: u64, len: u32) -> Option<Wrong> {
         for (address, place) in self.units(offset, len, at) {
             let known = self.generations[(address / self.unit as u64) as usize];

@@ -1,8 +1,8 @@
-//! A worker: one thread, one driver, its share of the volumes, and the loop in which every I/O of the run is made.
+//! A worker: one thread, one driver, its part of the volumes, and the loop that makes every I/O of the run.
 //!
-//! A volume belongs to one worker with all its slots, so threads share nothing on the path of an I/O. One turn of the loop:
-//! read the clock, count completions, start the next I/O of every free slot, submit all of them at once, wait. The end of
-//! an interval, the end of the run and due arrivals are times to wait for.
+//! A volume belongs to one worker with all its slots, so threads share nothing on the path of an I/O. One turn of the
+//! loop: read the clock, count completions, start the next I/O of every free slot, submit all of them at once, wait.
+//! The wait ends at the end of an interval, at the end of the run, and at due arrivals.
 //!
 //! Service time: from submission to the backend (one reading of the clock per I/O) to the turn that sees the completion
 //! (one reading per turn, right after the wait). Response time starts at the intended start instead.
@@ -40,7 +40,7 @@ use volume::{Flow, Pick, Picking, Start, Volume};
 
 pub(crate) use open::{Hooks, ReadyWorker, WorkerSetup, failed, open};
 
-/// A volume with so many errors and no success between them is dead.
+/// A volume with this many errors and no success between them has failed.
 const ERRORS_IN_A_ROW_MAX: u32 = 50;
 /// How long a worker waits for the I/Os in flight when the run is over. Without it the targets would retransmit them.
 const DRAIN_NS: u64 = 1_000_000_000;
@@ -89,8 +89,8 @@ pub(crate) struct Worker<D: Driver> {
 }
 
 impl<D: Driver> Worker<D> {
-    /// Runs from `start` until the run is over. `alive` is dropped when the last count has been handed over: closing may
-    /// take longer if a device hangs.
+    /// Runs from `start` until the run is over. `alive` is dropped when the last count has been sent: closing may take
+    /// longer if a device hangs.
     pub(crate) fn run(mut self, start: Nanos, alive: Sender<()>) {
         self.begin(start);
         let mut now = self.driver.now();
@@ -106,7 +106,7 @@ impl<D: Driver> Worker<D> {
             }
         }
         let end = self.driver.now().min(self.end);
-        // A worker that woke late owes the intervals before the last one.
+        // A worker that woke late must end the intervals before the last one.
         self.cut_if_due(end);
         self.drain();
         let network = self.backends.network_since_last(&self.driver);
@@ -115,8 +115,8 @@ impl<D: Driver> Worker<D> {
         self.backends.close(&mut self.driver, CLOSE_NS);
     }
 
-    /// Serves its sessions until the start is sent; none if the sender is gone or the run is over. The sender
-    /// wakes the driver.
+    /// Serves its sessions until the start is sent; None if the sender was dropped or the run is over. The sender wakes
+    /// the driver.
     pub(crate) fn await_start<T>(&mut self, starts: &Receiver<T>) -> Option<T> {
         while !self.control.is_over() {
             match starts.try_recv() {
@@ -128,7 +128,7 @@ impl<D: Driver> Worker<D> {
         None
     }
 
-    /// Closes what it opened.
+    /// Closes everything that it opened.
     pub(crate) fn close(mut self) {
         self.backends.close(&mut self.driver, CLOSE_NS);
     }
@@ -144,7 +144,7 @@ impl<D: Driver> Worker<D> {
         self.on_time(self.driver.now());
     }
 
-    /// Waits for the start; then every volume has something to do.
+    /// Waits for the start; then every volume has work.
     fn begin(&mut self, start: Nanos) {
         while self.driver.now() < start && !self.control.is_over() {
             self.serve(start);
@@ -162,7 +162,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Lets every free slot start what it can. Returns whether shares held some back.
+    /// Starts I/Os in every free slot. Returns whether shares prevented some.
     fn start_ios(&mut self, now: Nanos) -> bool {
         while let Some(&Reverse((due, flow))) = self.timers.peek()
             && due <= now
@@ -188,7 +188,7 @@ impl<D: Driver> Worker<D> {
         gated
     }
 
-    /// Starts what one volume can. Returns whether shares hold it back.
+    /// Starts the I/Os of one volume. Returns whether shares prevent some.
     fn start_volume(&mut self, index: u32, now: Nanos) -> bool {
         let mut gated = false;
         while let Some(&slot) = self.volumes[index as usize].free.last() {
@@ -219,7 +219,7 @@ impl<D: Driver> Worker<D> {
         gated
     }
 
-    /// Timers, backlog and ends of a volume's flows, after it started what it could.
+    /// Timers, backlog and ends of a volume's flows, after its I/Os were started.
     fn after_starts(&mut self, index: u32, now: Nanos) {
         let volume = &self.volumes[index as usize];
         let (flows, open) = (volume.flows.clone(), volume.flows.start + volume.closed);
@@ -301,7 +301,7 @@ impl<D: Driver> Worker<D> {
         self.backends.flush(&mut self.driver);
     }
 
-    /// Waits for a completion or the next thing to do.
+    /// Waits for a completion or the next deadline.
     fn wait(&mut self, gated: bool) {
         if !self.reports.done.is_empty() {
             self.unpolled += 1;
@@ -324,7 +324,7 @@ impl<D: Driver> Worker<D> {
         self.poll(Wait::Until(until));
     }
 
-    /// Polls the driver once and hands every completion to its backend.
+    /// Polls the driver once and passes every completion to its backend.
     fn poll(&mut self, wait: Wait) {
         self.unpolled = 0;
         if let Err(error) = self.driver.poll(wait, &mut self.completions) {
@@ -429,7 +429,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Puts a volume on the list of those that may have something to start.
+    /// Adds a volume to the list of those that may start I/Os.
     fn list(&mut self, volume: u32) {
         let this = &mut self.volumes[volume as usize];
         if !this.listed && !this.free.is_empty() {
@@ -454,7 +454,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Keeps the number of arrivals that are due and not started.
+    /// Updates the number of arrivals that are due and not started.
     fn count_backlog(&mut self, index: u32, now: Nanos) {
         let flow = &mut self.flows[index as usize];
         // A closed-loop flow has no arrivals.
@@ -465,7 +465,7 @@ impl<D: Driver> Worker<D> {
         self.recorder.backlog(self.backlog);
     }
 
-    /// A flow that stops at its end is over when its last I/O is.
+    /// A flow that stops at its end has ended when its last I/O has.
     fn end_flow_if_done(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         if flow.stops_at_end && flow.at_end && flow.in_flight == 0 {
@@ -492,7 +492,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Reports it once; later I/Os that fail are only counted.
+    /// Reports it once; later failed I/Os are only counted.
     fn volume_died(&mut self, volume: u32, message: String, blame: Blame, now: Nanos) {
         if std::mem::replace(&mut self.volumes[volume as usize].dead, true) {
             return;

@@ -1,4 +1,4 @@
-//! A run allocates nothing per I/O: counted by an allocator that counts.
+//! A run allocates nothing per I/O: counted by a counting allocator.
 
 #![allow(unsafe_code, clippy::unwrap_used, reason = "an allocator cannot be written without")]
 
@@ -17,11 +17,11 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: hands everything to the system's allocator unchanged.
+// SAFETY: passes everything to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees the conditions of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 

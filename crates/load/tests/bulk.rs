@@ -72,7 +72,7 @@ fn a_source_notices_that_its_sink_is_gone() {
     let sink = sink();
     let source = source(&sink, &json!({"connections": 2}));
     drop(sink);
-    // The first counters may not be there yet: then there are no connections either.
+    // The first counters may not exist yet: then there are no connections either.
     wait_for("both are lost", || source.stats().lost.is_some() && source.stats().connections == 0);
 }
 

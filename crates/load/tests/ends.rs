@@ -1,4 +1,4 @@
-//! The ends of LUNs are read as the run would read them, and told apart.
+//! The ends of LUNs are read as the run would read them, and distinguished.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const TARGET: &str = "iqn.2026-11.lab.linerate:ends";
 const CHAP: [&str; 2] = ["joe", "a secret of some length"];
 
-/// LUN 0 has 4 MiB in blocks of 4096 bytes, LUN 1 less than an end has in blocks of 512.
+/// LUN 0 has 4 MiB in blocks of 4096 bytes, LUN 1 less than the length of an end, in blocks of 512.
 fn array() -> Array {
     let volume = |lun: u32, size: u64, sector: u32| {
         json!({"lun": lun, "name": format!("vol{lun}"), "kind": "memory", "size_bytes": size, "sector_bytes": sector,
@@ -77,7 +77,7 @@ fn both_ends_are_what_was_written() {
         assert_eq!(long.session["vendor"], "LINERATE");
         assert_eq!(long.session["product"], "MEMORY VOLUME");
         assert_eq!((long.first.len(), long.last.len()), (END_BYTES as usize, END_BYTES as usize));
-        // Random data hold a zero now and then.
+        // Random data contain a zero sometimes.
         assert!(used(&long.first[..4096]) > 4000 && used(&long.first[4096..]) == 0, "{driver}");
         let rest = END_BYTES as usize - 8192;
         assert!(used(&long.last[rest..]) > 8000 && used(&long.last[..rest]) == 0, "{driver}");

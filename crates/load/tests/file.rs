@@ -166,7 +166,7 @@ fn a_file_that_shrinks_ends_the_run_and_is_told() {
     assert!(matches!(other.outcome, RunOutcome::Completed));
 }
 
-/// A missing device is no reason to fill this host's memory with a file of its name, by any link that leads there.
+/// A missing device must not fill this host's memory with a file of its name, by any link to it.
 #[test]
 fn no_file_is_made_in_dev() {
     let dir = directory();

@@ -116,7 +116,7 @@ fn an_array_that_dies_ends_the_run_as_its_fault() {
     assert!(summary.total.ios() > 0 && summary.total.end_s < 10.0);
     let events = &summary.total.events;
     let count = |kind: &str| events.iter().filter(|event| event.kind == kind).count();
-    // Each has four I/Os in flight. The run may be over before the second volume is given up.
+    // Each has four I/Os in flight. The run may be over before the second volume has failed.
     assert_eq!(count("io_error"), 0, "{events:?}");
     for kind in ["session_lost", "session_failed"] {
         assert!((1..=2).contains(&count(kind)), "{events:?}");
@@ -156,7 +156,8 @@ fn what_cannot_be_reached_is_explained() {
     array.stop();
 }
 
-/// The target closes a session that leaves its pings unanswered for 0.3 s: it must not notice that the start is far off.
+/// The target closes a session that does not answer its pings for 0.3 s: it must not notice the long time before the
+/// start.
 #[test]
 fn an_armed_run_answers_its_targets_and_can_be_called_off() {
     let volumes = json!([{"lun": 0, "name": "v", "kind": "memory", "size_bytes": 4 << 20}]);

@@ -1,4 +1,4 @@
-//! Runs on null volumes: everything about a run that does not depend on a device.
+//! Runs on null volumes: all parts of a run that do not depend on a device.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Volumes over several paths: what each path carried, and data that stay right over all of them.
+//! Volumes over several paths: the traffic of each path, and data that is right over all of them.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
@@ -20,7 +20,7 @@ fn array() -> Array {
     Array::start(serde_json::from_value(config).unwrap()).unwrap()
 }
 
-/// A path per portal of the array, the first with so many sessions.
+/// A path per portal of the array, the first with this many sessions.
 fn volume(array: &Array, sessions: u32, multipath: &Value) -> Value {
     let portals = array.portals();
     json!({
@@ -49,7 +49,7 @@ fn every_path_is_counted_and_all_of_them_make_the_whole() {
         assert_eq!(row.read_bytes, row.read_ios * 4096);
         assert!(row.service_sum_ns > 0 && row.service_max_ns > 0 && row.bytes_sent > row.write_bytes);
     }
-    // What was in flight at either end of the measured time may be counted on one side only.
+    // Only one side may count I/O that is in flight at either end of the measured time.
     for op in [Op::Read, Op::Write] {
         let by_path: u64 =
             total.paths.iter().map(|row| if op == Op::Read { row.read_ios } else { row.write_ios }).sum();

@@ -20,12 +20,12 @@ pub(crate) struct PyArray {
 
 impl PyArray {
     fn running(&self) -> MutexGuard<'_, Option<Arc<linerate_iscsi_target::Array>>> {
-        // The option is either there or taken, so a panic elsewhere cannot have left it torn.
+        // The option is set or taken as a whole, so a panic elsewhere cannot have left it incomplete.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the array something; none once it is stopped. Neither the lock nor the interpreter is held meanwhile: a thread
-    /// that has one of them and waits for the other would wait for ever.
+    /// Calls the array; None once it is stopped. Neither the lock nor the interpreter is held during the call: two
+    /// threads that each hold one of them and wait for the other would wait for ever.
     fn ask<T: Send>(
         &self,
         py: Python<'_>,
@@ -38,7 +38,7 @@ impl PyArray {
     }
 }
 
-/// What [`PyArray::manage`] is asked for, by its verb.
+/// A request to [`PyArray::manage`], by its verb.
 enum Order {
     Storage(Command),
     /// A verb of replication with its fields.
@@ -72,7 +72,7 @@ impl PyArray {
         Ok(Self { running: Mutex::new(Some(Arc::new(array))) })
     }
 
-    /// Looks at the storage of an `ArrayConfig` as a start would find it; changes nothing.
+    /// Inspects the storage of an `ArrayConfig` as a start would find it; changes nothing.
     #[staticmethod]
     #[pyo3(signature = (config_json, /))]
     fn inspect<'py>(py: Python<'py>, config_json: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -83,14 +83,14 @@ impl PyArray {
         loaded(py, &found)
     }
 
-    /// Addresses and ports that it listens on now, as the kernel chose them; none once stopped.
+    /// Addresses and ports on which it listens now, as the kernel chose them; none once stopped.
     #[getter]
     fn portals(&self, py: Python<'_>) -> Vec<(String, u16)> {
         let portals = self.ask(py, linerate_iscsi_target::Array::portals).unwrap_or_default();
         portals.iter().map(|portal| (portal.ip().to_string(), portal.port())).collect()
     }
 
-    /// Counters since the start, and who is connected where now; empty once stopped.
+    /// Counters since the start, and the current sessions; empty once stopped.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.ask(py, linerate_iscsi_target::Array::report) {
             Some(report) => loaded(py, &report),
@@ -98,7 +98,7 @@ impl PyArray {
         }
     }
 
-    /// Changes what an `ArrayChange` names while the array serves.
+    /// Applies an `ArrayChange` while the array serves.
     #[pyo3(signature = (change_json, /))]
     fn change(&self, py: Python<'_>, change_json: &str) -> PyResult<()> {
         let change: ArrayChange =
@@ -111,7 +111,7 @@ impl PyArray {
         }
     }
 
-    /// Carries out a management command on the array's storage; gives its reply as JSON.
+    /// Executes a management command on the array's storage; returns its reply as JSON.
     #[pyo3(signature = (command_json, /))]
     fn manage(&self, py: Python<'_>, command_json: &str) -> PyResult<String> {
         let command = Order::read(command_json)?;
@@ -128,7 +128,7 @@ impl PyArray {
     /// Closes all sessions and waits until nothing is left. A second call does nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let Some(array) = py.detach(|| self.running().take()) else { return Ok(()) };
-        // It stops when the last one who uses it lets go; nearly always that is here.
+        // It stops when its last user drops it; nearly always that is here.
         interruptible(py, || drop(array))
     }
 }

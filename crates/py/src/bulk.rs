@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One end of a stream until it is stopped.
+/// One end of a bulk stream until it is stopped.
 struct End<T>(Mutex<Option<T>>);
 
 impl<T: Send + 'static> End<T> {
@@ -24,7 +24,7 @@ impl<T: Send + 'static> End<T> {
     }
 
     fn running(&self) -> MutexGuard<'_, Option<T>> {
-        // The option is either there or taken, so a panic elsewhere cannot have left it torn.
+        // The option is set or taken as a whole, so a panic elsewhere cannot have left it incomplete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,7 +45,7 @@ impl<T: Send + 'static> End<T> {
     }
 }
 
-/// The end of bulk TCP streams that takes bytes in and counts them.
+/// The end of bulk TCP streams that receives bytes and counts them.
 #[pyclass(frozen, module = "linerate._core")]
 pub(crate) struct BulkSink {
     address: (String, u16),
@@ -54,7 +54,7 @@ pub(crate) struct BulkSink {
 
 #[pymethods]
 impl BulkSink {
-    /// Listens as a `BulkSinkSpec` says.
+    /// Listens with a `BulkSinkSpec`.
     #[staticmethod]
     #[pyo3(signature = (spec_json, /))]
     fn start(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
@@ -81,7 +81,7 @@ impl BulkSink {
     }
 }
 
-/// The end of bulk TCP streams that sends, as fast as they go or at a rate.
+/// The end of bulk TCP streams that sends, as fast as possible or at a rate.
 #[pyclass(frozen, module = "linerate._core")]
 pub(crate) struct BulkSource {
     end: End<linerate_load::BulkSource>,
@@ -89,7 +89,7 @@ pub(crate) struct BulkSource {
 
 #[pymethods]
 impl BulkSource {
-    /// Connects to a sink as a `BulkSourceSpec` says, and sends.
+    /// Connects to a sink with a `BulkSourceSpec`, and sends.
     #[staticmethod]
     #[pyo3(signature = (spec_json, /))]
     fn start(py: Python<'_>, spec_json: &str) -> PyResult<Self> {

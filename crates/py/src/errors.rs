@@ -1,5 +1,5 @@
-//! Failures as classes of `linerate.errors`, by whose fault they are. The message says what went wrong and where; the hint
-//! says what to do about it.
+//! Failures as classes of `linerate.errors`, by whose fault they are. The message describes what went wrong and where;
+//! the hint describes what to do about it.
 
 use linerate_blame::Blame;
 use linerate_fabric::FabricError;
@@ -18,7 +18,7 @@ mod classes {
     import_exception!(linerate.errors, InternalError);
 }
 
-/// An exception of the class that `blame` asks for.
+/// An exception of the class for `blame`.
 pub(crate) fn blamed(blame: Blame, message: impl Into<String>, hint: &'static str) -> PyErr {
     let arguments = (message.into(), hint);
     match blame {

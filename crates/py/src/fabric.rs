@@ -19,7 +19,7 @@ pub(crate) struct Fabric {
 type Running<'a> = MutexGuard<'a, Option<linerate_fabric::Fabric>>;
 
 impl Fabric {
-    /// Asks the fabric's thread without holding the interpreter.
+    /// Calls the fabric's thread without holding the interpreter.
     fn ask<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -33,14 +33,14 @@ impl Fabric {
     }
 }
 
-/// The option is either there or taken, so a panic elsewhere cannot have left it torn.
+/// The option is set or taken as a whole, so a panic elsewhere cannot have left it incomplete.
 fn lock(running: &Mutex<Option<linerate_fabric::Fabric>>) -> Running<'_> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[pymethods]
 impl Fabric {
-    /// Makes the TAPs of a `FabricSpec` and carries packets among them from now on.
+    /// Makes the TAPs of a `FabricSpec` and carries packets between them from now on.
     #[staticmethod]
     #[pyo3(signature = (spec_json, /))]
     fn start(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
@@ -56,7 +56,8 @@ impl Fabric {
         loaded(py, &stats)
     }
 
-    /// Changes what a `ChangeSpec` names while packets flow. Returns when: nanoseconds of the monotonic clock.
+    /// Applies a `ChangeSpec` while packets flow. Returns the time at which it took effect, in nanoseconds of the
+    /// monotonic clock.
     #[pyo3(signature = (change_json, /))]
     fn change(&self, py: Python<'_>, change_json: &str) -> PyResult<u64> {
         let change = ChangeSpec::from_json(change_json).map_err(|error| fabric_error(&error.into()))?;

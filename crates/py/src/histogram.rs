@@ -1,4 +1,4 @@
-//! Latency distributions for Python: merge, ask, encode.
+//! Latency distributions for Python: merge, query, encode.
 
 use crate::errors::histogram_error;
 use pyo3::{prelude::*, types::PyBytes};
@@ -17,7 +17,7 @@ impl From<linerate_load::Histogram> for Histogram {
 
 impl Histogram {
     fn counts(&self) -> MutexGuard<'_, linerate_load::Histogram> {
-        // Counts are whole after every call, so a panic elsewhere cannot have left them torn.
+        // Counts are complete after every call, so a panic elsewhere cannot have left them incomplete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -37,7 +37,7 @@ impl Histogram {
         Ok(counts.into())
     }
 
-    /// `HdrHistogram` V2, compressed: what a .hlog line holds in base64.
+    /// `HdrHistogram` V2, compressed, as a .hlog line has it in base64.
     fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.counts().encode())
     }

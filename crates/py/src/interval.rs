@@ -1,4 +1,4 @@
-//! What an interval measured, as columns: one list per counter, one object per distribution, nothing per I/O.
+//! The measurements of an interval as columns: one list per counter, one object per distribution, nothing per I/O.
 
 use crate::histogram::Histogram;
 use linerate_load::{LatencyKind, Op, PathRow, Row};
@@ -8,7 +8,7 @@ use pyo3::{
 };
 use std::sync::Arc;
 
-/// Names that a run's indices stand for.
+/// The names for a run's indices.
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) streams: Vec<String>,
@@ -25,7 +25,7 @@ impl Names {
     }
 }
 
-/// What one interval measured; the summary of a run has the same shape over its measured time.
+/// The measurements of one interval; the summary of a run has the same shape over its measured time.
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
 pub(crate) struct Interval {
@@ -69,7 +69,7 @@ fn kind_word(kind: LatencyKind) -> &'static str {
     }
 }
 
-/// A distribution with what it is of: stream, volume, operation, kind.
+/// A distribution with its stream, volume, operation and kind.
 type NamedHistogram = (String, String, &'static str, &'static str, Histogram);
 
 #[pymethods]
@@ -116,7 +116,7 @@ impl Interval {
         Ok(columns)
     }
 
-    /// What each path of the volumes with several paths carried, as columns of equal length.
+    /// The traffic of each path of the volumes with several paths, as columns of equal length.
     #[getter]
     fn paths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
@@ -136,7 +136,7 @@ impl Interval {
         Ok(columns)
     }
 
-    /// CPU of load and host, TCP of all sessions, and how the generator kept up.
+    /// CPU of load and host, TCP of all sessions, and the delays of the generator.
     #[getter]
     fn usage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let usage = PyDict::new(py);
@@ -162,7 +162,7 @@ impl Interval {
         Ok(usage)
     }
 
-    /// What happened, in order.
+    /// Events, in order.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let convert = |event: &linerate_load::RunEvent| {

@@ -1,9 +1,9 @@
 //! The seam between Rust and Python: `linerate._core`.
 //!
-//! Specs come in as JSON that Python has validated; columns, histograms and small frozen objects go out. There is no logic
-//! here: a function parses, calls one crate, and converts. Three rules hold for all of them:
+//! Specs come in as JSON that Python has validated; columns, histograms and small frozen objects are returned. There is
+//! no logic here: a function parses, calls one crate, and converts. Three rules are valid for all of them:
 //!
-//! - No Python runs on a thread that makes or serves I/O. Python pulls ([`run::Run::next_interval`]).
+//! - No Python runs on a thread that makes or serves I/O. Python fetches results ([`run::Run::next_interval`]).
 //! - A call that may block releases the interpreter and checks for Ctrl-C every 20 ms ([`wait`]).
 //! - Every failure becomes a class of `linerate.errors` by whose fault it is ([`errors`]).
 
@@ -21,7 +21,7 @@ mod wait;
 
 use pyo3::prelude::*;
 
-/// The data plane: arrays that serve, runs that make I/O and time it, and histograms of what they measured.
+/// The data plane: arrays that serve, runs that make I/O and measure its time, and histograms of the measurements.
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]

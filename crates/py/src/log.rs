@@ -1,4 +1,4 @@
-//! What the arrays of this process report, for a log.
+//! The events of the arrays of this process, for a log.
 
 use crate::errors::{blamed, refused_json};
 use linerate_blame::Blame;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Longest wait in one call, which nothing interrupts.
+/// Longest wait in one call; nothing can interrupt it.
 const WAIT_MAX: Duration = Duration::from_millis(200);
 
 /// The events of this process, which wait until they are taken.

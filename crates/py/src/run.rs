@@ -1,4 +1,4 @@
-//! A run for Python: arm, start, pull intervals, stop, finish.
+//! A run for Python: prepare, start, fetch intervals, stop, finish.
 
 use crate::{
     errors::{blamed, refused_json, run_error},
@@ -14,13 +14,13 @@ use std::{
     time::Duration,
 };
 
-/// A run that is going on.
+/// A running run.
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
 pub(crate) struct Run {
     load: Arc<linerate_load::Run>,
     names: Arc<Names>,
-    /// The interval last given.
+    /// The interval that was returned last.
     given: Mutex<Option<u32>>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct PreparedRun {
     names: Arc<Names>,
 }
 
-/// How a run ended, and what it measured until then.
+/// The end of a run, and its measurements until then.
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
 pub(crate) struct Summary {
@@ -74,14 +74,14 @@ impl Run {
         Ok(Self::new(run, names))
     }
 
-    /// What the array of a run in virtual time said of its storage at the end of the interval last given, or at the
-    /// start; empty if the run is in real time.
+    /// The report of the array of a run in virtual time about its storage, at the end of the interval that was returned
+    /// last, or at the start; empty if the run is in real time.
     fn storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let given = *self.given.lock().unwrap_or_else(PoisonError::into_inner);
         loads(py, self.load.report(given).as_deref().unwrap_or("{}"))
     }
 
-    /// What was negotiated and read back: driver, workers, CPUs, and per volume its size, session and socket.
+    /// The negotiated and read back settings: driver, workers, CPUs, and per volume its size, session and socket.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         loaded(py, self.load.facts())
     }
@@ -109,7 +109,7 @@ impl Run {
         self.load.stop();
     }
 
-    /// Waits for the end and gives the summary.
+    /// Waits for the end and returns the summary.
     fn finish(&self, py: Python<'_>) -> PyResult<Summary> {
         let run = Arc::clone(&self.load);
         let summary = interruptible(py, move || run.finish())?;
@@ -120,7 +120,7 @@ impl Run {
 
 #[pymethods]
 impl PreparedRun {
-    /// What was negotiated and read back, as `Run.facts`.
+    /// The negotiated and read back settings, as `Run.facts`.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         loaded(py, run.as_ref().ok_or_else(gone)?.facts())
@@ -159,7 +159,7 @@ impl Summary {
         }
     }
 
-    /// What made the run fail; None if nothing did.
+    /// The error that made the run fail; None if it did not.
     #[getter]
     fn error(&self) -> Option<PyErr> {
         match &self.outcome {

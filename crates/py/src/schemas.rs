@@ -1,6 +1,6 @@
-//! What both sides of the seam must agree on: the form of every JSON text, and the limits of RAID levels and drives.
+//! The agreement of both sides of the seam: the form of every JSON text, and the limits of RAID levels and drives.
 //!
-//! The Rust types are the truth. `tests/tidy/test_seam.py` holds the models of Python against these schemas.
+//! The Rust types are the reference. `tests/tidy/test_seam.py` compares the models of Python with these schemas.
 
 use crate::errors::blamed;
 use linerate_blame::Blame;
@@ -52,7 +52,8 @@ pub(crate) fn limits(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     crate::tools::loaded(py, &limits)
 }
 
-/// Why a RAID set of so many disks and spares cannot have this level; None if it can. `groups` counts for RAID 50 and 60.
+/// Why a RAID set of this many disks and spares cannot have this level; None if it can. `groups` is used for RAID 50
+/// and 60.
 #[pyfunction]
 #[pyo3(signature = (level, disks, groups, spares))]
 pub(crate) fn raid_level_fault(

@@ -1,4 +1,4 @@
-//! One-shot questions, and the way structured answers reach Python.
+//! One-shot queries, and the conversion of structured answers for Python.
 
 use crate::{
     errors::{blamed, refused_json, run_error, tool_error},
@@ -27,7 +27,7 @@ pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> P
     loaded(py, &targets)
 }
 
-/// What the first and the last 2 MiB of every iSCSI volume of a `RunSpec` (version 1) hold.
+/// The first and the last 2 MiB of every iSCSI volume of a `RunSpec` (version 1).
 #[pyfunction]
 #[pyo3(signature = (spec_json, /))]
 pub(crate) fn volume_ends<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -49,7 +49,7 @@ pub(crate) fn volume_ends<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Vec
     found.into_iter().map(as_dict).collect()
 }
 
-/// What this host gives: the drivers that can be used, allowed CPUs, TSC frequency.
+/// The properties of this host: the usable drivers, allowed CPUs, TSC frequency.
 #[pyfunction]
 pub(crate) fn host_probe(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let host = |error: std::io::Error| blamed(Blame::Host, error.to_string(), "is /proc there?");
@@ -63,7 +63,7 @@ pub(crate) fn host_probe(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     loaded(py, &facts)
 }
 
-/// Any answer as plain Python objects, by way of JSON: for facts and statistics, never for measurements.
+/// Any answer as plain Python objects, through JSON: for facts and statistics, never for measurements.
 pub(crate) fn loaded<'py>(py: Python<'py>, answer: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     let text = serde_json::to_string(answer).map_err(|error| {
         blamed(Blame::Us, format!("an answer has no JSON form: {error}"), "please report this")

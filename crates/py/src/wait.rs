@@ -1,15 +1,15 @@
-//! Waiting without holding the interpreter, and with an ear for Ctrl-C.
+//! Waiting without holding the interpreter, with checks for Ctrl-C.
 
 use crate::errors::blamed;
 use linerate_blame::Blame;
 use pyo3::prelude::*;
 use std::{sync::mpsc, thread, time::Duration};
 
-/// How long a blocking call may go without looking for signals: Ctrl-C waits for half of it on average. A look costs up
-/// to 60 us where sleeping is dear (virtual machines), so all of them at most 0.3 % of one CPU.
+/// How long a blocking call may run without checking for signals: Ctrl-C waits for half of it on average. A check costs
+/// up to 60 us on virtual machines, where a sleep is expensive, so all of them take at most 0.3 % of one CPU.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Runs `work` on a thread of its own while this one looks for signals. After Ctrl-C the thread is left to its own time
+/// Runs `work` on another thread while this one checks for signals. After Ctrl-C that thread ends by its own time
 /// limits and its result is dropped, which closes all that it opened.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
@@ -19,7 +19,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
     thread::Builder::new()
         .name("linerate-call".into())
         .spawn(move || {
-            // The caller may be gone after Ctrl-C; then the result is dropped.
+            // After Ctrl-C the caller may have returned; then the result is dropped.
             let _ = sender.send(work());
         })
         .map_err(|error| blamed(Blame::Host, format!("no thread: {error}"), "raise the limit on threads"))?;
@@ -40,7 +40,8 @@ pub(crate) fn interruptible<T: Send + 'static>(
     }
 }
 
-/// Calls `step` with slices of `timeout` until it gives something or the time is over, looking for signals in between.
+/// Calls `step` with slices of `timeout` until it returns a result or the time is over, and checks for signals in
+/// between.
 pub(crate) fn in_slices<T: Send>(
     py: Python<'_>,
     timeout: Duration,

@@ -9,21 +9,21 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AccessState {
-    /// The best way to the unit.
+    /// The best path to the unit.
     #[default]
     ActiveOptimized = 0x0,
     /// Everything works, but another group is better.
     ActiveNonOptimized = 0x1,
-    /// No access to the medium. The unit reports about itself and is ready to take over.
+    /// No access to the medium. The unit answers inquiries and is ready for a failover.
     Standby = 0x2,
-    /// No access to the medium, and few commands besides.
+    /// No access to the medium, and only a few commands.
     Unavailable = 0x3,
-    /// On the way from one state to another.
+    /// Between two states.
     Transitioning = 0xF,
 }
 
 impl AccessState {
-    /// Every state. Logical block dependent and offline are not for whole disks.
+    /// Every state. Logical block dependent and offline do not apply to whole disks.
     pub const ALL: [Self; 5] = [
         Self::ActiveOptimized,
         Self::ActiveNonOptimized,
@@ -35,17 +35,17 @@ impl AccessState {
     /// The support bits of all states above: T, U, S, AN and AO.
     pub const SUPPORTED: u8 = 0x80 | 0x08 | 0x04 | 0x02 | 0x01;
 
-    /// The state in the low four bits of a byte; none for states that do not concern whole disks.
+    /// The state in the low four bits of a byte; None for states that do not apply to whole disks.
     pub fn from_nibble(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|state| *state as u8 == byte & 0x0F)
     }
 
-    /// The group takes reads and writes.
+    /// The group accepts reads and writes.
     pub fn is_active(self) -> bool {
         self.not_ready_code().is_none()
     }
 
-    /// The additional sense code with which this state refuses commands; none if it refuses no command.
+    /// The additional sense code with which this state refuses commands; None if it refuses no command.
     pub fn not_ready_code(self) -> Option<u16> {
         match self {
             Self::ActiveOptimized | Self::ActiveNonOptimized => None,
@@ -55,7 +55,7 @@ impl AccessState {
         }
     }
 
-    /// The state behind a refusal: NOT READY with the code of a state. None for every other sense.
+    /// The state that a refusal reports: NOT READY with the code of a state. None for every other sense.
     pub fn from_refusal(sense: SenseCode) -> Option<Self> {
         let refuses = |state: &Self| state.not_ready_code() == Some(sense.code);
         Self::ALL.into_iter().find(|state| sense.key == SenseKey::NotReady && refuses(state))
@@ -65,7 +65,7 @@ impl AccessState {
 /// Unit attention: the state of a target port group changed.
 pub const STATE_CHANGED: SenseCode = SenseCode::new(SenseKey::UnitAttention, code::ACCESS_STATE_CHANGED);
 
-/// How a group came to its state (SPC-4 table 278).
+/// How a group got its state (SPC-4 table 278).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ChangeStatus {
@@ -85,7 +85,7 @@ pub struct PortGroup {
     pub tag: u16,
     /// Its state.
     pub state: AccessState,
-    /// How it came to this state.
+    /// How it got this state.
     pub status: ChangeStatus,
     /// Relative port identifiers of its ports, at most 255.
     pub ports: Vec<u16>,
@@ -130,9 +130,9 @@ pub fn encode_groups(format: GroupsFormat, groups: impl Iterator<Item = PortGrou
     out
 }
 
-/// The groups in REPORT TARGET PORT GROUPS parameter data of the short form. Groups in a state that does not concern
-/// whole disks are left out, and so is a last descriptor that is cut short; ports beyond the bytes that came are left out
-/// of their group.
+/// The groups in REPORT TARGET PORT GROUPS parameter data of the short form. Groups in a state that does not apply to
+/// whole disks are ignored, and so is an incomplete last descriptor. Ports beyond the received bytes are not in their
+/// group.
 pub fn parse_groups(reply: &[u8]) -> Vec<PortGroup> {
     let mut groups = Vec::new();
     let mut rest = reply.get(4..).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use crate::wire::field;
 
-/// Allocation length that holds all of READ CAPACITY (16).
+/// Allocation length for all of READ CAPACITY (16).
 pub const LEN_16_BYTES: usize = 32;
 /// Length of READ CAPACITY (10).
 pub const LEN_10_BYTES: usize = 8;
@@ -26,7 +26,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// As READ CAPACITY (10) data: a last LBA that does not fit 32 bits is `FFFF_FFFFh`.
+    /// As READ CAPACITY (10) data: a last LBA of more than 32 bits is `FFFF_FFFFh`.
     pub fn encode_10(&self) -> [u8; LEN_10_BYTES] {
         let last_lba = u32::try_from(self.blocks - 1).unwrap_or(u32::MAX);
         let mut out = [0; LEN_10_BYTES];

@@ -42,8 +42,8 @@ pub fn transfer_16(kind: Transfer, lba: u64, blocks: u32) -> Cdb {
     cdb
 }
 
-/// LBA and block count of a CDB that has them where READ and WRITE do: in READ (6), (10), (12) or (16) form. The
-/// group code in the opcode says which. A count of 0 in the 6-byte form is 256 (SBC-3 5.7).
+/// LBA and block count of a CDB that has them at the same place as READ and WRITE: in READ (6), (10), (12) or (16)
+/// form. The group code in the opcode selects the form. A count of 0 in the 6-byte form is 256 (SBC-3 5.7).
 #[inline]
 pub fn lba_and_blocks(cdb: &Cdb) -> (u64, u32) {
     match cdb[0] >> 5 {
@@ -85,7 +85,7 @@ pub fn read_capacity_16(allocation_bytes: u32) -> Cdb {
     cdb
 }
 
-/// REPORT LUNS of all logical units that are not well known ones.
+/// REPORT LUNS of all logical units except well known ones.
 pub fn report_luns(allocation_bytes: u32) -> Cdb {
     let mut cdb = [0; 16];
     cdb[0] = opcode::REPORT_LUNS;

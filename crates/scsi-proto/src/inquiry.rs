@@ -2,10 +2,10 @@
 
 use crate::wire::{field, padded, text};
 
-/// Length of the data that [`StandardInquiry::encode`] builds; an initiator asks for as much.
+/// Length of the data that [`StandardInquiry::encode`] builds; an initiator requests this much.
 pub const STANDARD_BYTES: usize = 96;
 
-/// Peripheral qualifier and device type of a disk that is there.
+/// Peripheral qualifier and device type of a connected disk.
 pub const DISK: u8 = 0x00;
 /// Qualifier 3, device type 1Fh: the target has no such LUN.
 pub const NO_SUCH_LUN: u8 = 0x7F;
@@ -24,7 +24,7 @@ pub type Tpgs = u8;
 /// Only the unit itself changes states.
 pub const IMPLICIT_ALUA: Tpgs = 1;
 
-/// Who a logical unit is.
+/// The identity of a logical unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandardInquiry {
     /// Peripheral qualifier (bits 7 to 5) and device type (bits 4 to 0).
@@ -44,7 +44,7 @@ pub struct StandardInquiry {
 }
 
 impl StandardInquiry {
-    /// As the data of a unit that follows SPC-4 and queues commands.
+    /// The data of a unit that follows SPC-4 and queues commands.
     pub fn encode(&self) -> Vec<u8> {
         let copy = if self.third_party_copy { THIRD_PARTY_COPY } else { 0 };
         let ports = if self.multi_port { MULTIP } else { 0 };

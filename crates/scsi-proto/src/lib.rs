@@ -1,16 +1,16 @@
-//! SCSI on the wire: each structure is built and parsed here, once, for the device server (`linerate-scsi`) and for
-//! the initiator (`linerate-iscsi-initiator`).
+//! SCSI on the wire: each structure is built and parsed here, once, for the device server (`linerate-scsi`) and for the
+//! initiator (`linerate-iscsi-initiator`).
 //!
 //! The references are SAM-5, SPC-4 and SBC-3. The crate has no state and does no I/O.
 //!
 //! - [`opcode`], [`cdb`]: command descriptor blocks.
-//! - [`status`], [`sense`]: how a command ends, with the names that people read.
-//! - [`inquiry`], [`vpd`]: who a logical unit is. [`capacity`]: how large it is. [`lun`]: which units a target has.
+//! - [`status`], [`sense`]: how a command ends, with names for messages.
+//! - [`inquiry`], [`vpd`]: the identity of a logical unit. [`capacity`]: its size. [`lun`]: the units of a target.
 //! - [`alua`]: access states of target port groups. [`mode`]: mode pages. [`unmap`]: UNMAP parameter lists.
 //!
-//! Rules for every parser: it takes any bytes and does not panic; it uses the bytes that came, never a length inside
-//! them that goes beyond; `None` means that the reply is too short to use. `tests/roundtrip.rs` checks that what one
-//! side builds the other side reads.
+//! Rules for every parser: it accepts any bytes and does not panic. It uses only the received bytes, never a length in
+//! them that goes beyond. `None` means that the reply is too short. `tests/roundtrip.rs` checks that each side reads
+//! what the other builds.
 
 pub mod alua;
 pub mod capacity;

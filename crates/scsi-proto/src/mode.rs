@@ -1,7 +1,7 @@
 //! Mode parameter lists and mode pages (SPC-4 6.9 to 6.12, 7.5; SBC-3 6.4).
 //!
-//! A page exists once, as bytes built from [`ModeValues`]: MODE SENSE shows it, MODE SELECT compares against it, and
-//! [`ModeValues::read_page`] reads it back.
+//! Each page exists once, as bytes built from [`ModeValues`]: MODE SENSE returns it, MODE SELECT compares with it, and
+//! [`ModeValues::read_page`] parses it.
 
 use crate::{
     sense::{Sense, code},
@@ -37,7 +37,7 @@ pub const WP: u8 = 0x80;
 pub enum BlockDescriptor {
     /// Left out.
     None,
-    /// 8 bytes. `FFFF_FFFFh` blocks = as many as fit, or more than the field can hold.
+    /// 8 bytes. `FFFF_FFFFh` blocks: as many as fit, or more than the field can hold.
     Short {
         /// NUMBER OF LOGICAL BLOCKS.
         blocks: u32,
@@ -54,7 +54,7 @@ pub enum BlockDescriptor {
 }
 
 impl BlockDescriptor {
-    /// The short descriptor of a capacity; one that does not fit is `FFFF_FFFFh`.
+    /// The short descriptor of a capacity; a larger one is `FFFF_FFFFh`.
     pub fn short(blocks: u64, block_bytes: u32) -> Self {
         Self::Short { blocks: u32::try_from(blocks).unwrap_or(u32::MAX), block_bytes }
     }
@@ -116,8 +116,8 @@ impl<'a> ModeList<'a> {
     ///
     /// # Errors
     ///
-    /// The sense with which a device server refuses it: PARAMETER LIST LENGTH ERROR if it is cut short, INVALID FIELD at
-    /// the descriptor length if that is neither 0 nor the length of a descriptor.
+    /// The sense with which a device server refuses it: PARAMETER LIST LENGTH ERROR if it is incomplete, INVALID FIELD
+    /// at the descriptor length if that is neither 0 nor the length of a descriptor.
     pub fn parse(list: &'a [u8], form: ModeForm) -> Result<Self, Sense> {
         let header = list.get(..form.header_bytes()).ok_or(LENGTH_ERROR)?;
         let (device_specific, long, len) = match form {
@@ -149,8 +149,8 @@ pub struct ModeValues {
     pub write_protect: bool,
 }
 
-/// Page and subpage codes in the order in which "all pages" shows them: read-write error recovery, caching, control,
-/// control extension, informational exceptions control.
+/// Page and subpage codes in the order of "all pages": read-write error recovery, caching, control, control extension,
+/// informational exceptions control.
 pub const PAGES: [(u8, u8); 5] = [(0x01, 0), CACHING, CONTROL, (0x0A, 1), (0x1C, 0)];
 /// Page code: all pages.
 pub const ALL_PAGES: u8 = 0x3F;
@@ -168,7 +168,7 @@ fn flag(on: bool, bit: u8) -> u8 {
     if on { bit } else { 0 }
 }
 
-/// The codes of the page that starts with these bytes; none if the bytes do not reach the subpage code.
+/// The codes of the page that starts with these bytes; None if the bytes end before the subpage code.
 pub fn page_codes(page: &[u8]) -> Option<(u8, u8)> {
     let first = *page.first()?;
     let subpage = if first & SPF != 0 { *page.get(1)? } else { 0 };
@@ -204,7 +204,7 @@ impl ModeValues {
         }
     }
 
-    /// Takes the values that a whole page of these codes has.
+    /// Reads the values of a whole page of these codes.
     pub fn read_page(&mut self, codes: (u8, u8), page: &[u8]) {
         let has = |at: usize, bit: u8| page.get(at).is_some_and(|byte| byte & bit != 0);
         match codes {
@@ -215,7 +215,7 @@ impl ModeValues {
     }
 }
 
-/// The page of [`PAGES`] with ones where an initiator may change a bit.
+/// The page of [`PAGES`] with ones for bits that an initiator may change.
 pub fn changeable(codes: (u8, u8)) -> Vec<u8> {
     let off = ModeValues { write_cache: false, descriptor_sense: false, write_protect: false };
     let mut mask = off.page(codes);

@@ -1,4 +1,4 @@
-//! Operation codes (SPC-4 annex E) and service actions of the commands that Linerate sends or serves.
+//! Operation codes (SPC-4 annex E) and service actions of the commands that Linerate sends or supports.
 
 macro_rules! opcodes {
     ($($name:ident = $code:literal, $text:literal;)*) => {

@@ -1,7 +1,7 @@
 //! Sense data: why a command failed (SPC-4 4.5).
 //!
-//! [`Sense`] is built by the device server and parsed by the initiator, in fixed and in descriptor format. The table in
-//! this file has each additional sense code once, with its name in code and its text for people.
+//! The device server builds a [`Sense`] and the initiator parses it, in fixed and in descriptor format. The table in
+//! this file has each additional sense code once, with its name in code and its text for messages.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum SenseKey {
     /// Nothing to report.
     #[default]
     NoSense = 0x0,
-    /// Done, after the device recovered from an error.
+    /// Completed, after the device recovered from an error.
     RecoveredError = 0x1,
     /// The unit cannot be used now.
     NotReady = 0x2,
@@ -146,7 +146,7 @@ additional_sense_codes! {
     INSUFFICIENT_REGISTRATION_RESOURCES = 0x5504, "insufficient registration resources";
 }
 
-/// What went wrong: a sense key and an additional sense code.
+/// The cause: a sense key and an additional sense code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenseCode {
     /// The sense key.
@@ -184,7 +184,7 @@ impl fmt::Display for SenseCode {
     }
 }
 
-/// Where in a CDB or parameter list the offending field starts, in bytes.
+/// Offset in bytes of the wrong field in a CDB or parameter list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldPointer {
     /// In the CDB.
@@ -263,8 +263,8 @@ impl Sense {
         Self::illegal(code::LBA_OUT_OF_RANGE).with_information(lba)
     }
 
-    /// Encodes in descriptor or fixed format. The fixed format has 32 bits for the information; it leaves out a larger
-    /// value.
+    /// Encodes in descriptor or fixed format. The fixed format has 32 bits for the information; a larger value is left
+    /// out.
     pub fn encode(self, descriptor_format: bool) -> Vec<u8> {
         if descriptor_format { self.encode_descriptor() } else { self.encode_fixed() }
     }
@@ -299,7 +299,7 @@ impl Sense {
         out
     }
 
-    /// Reads sense data of either format, current or deferred (SPC-4 4.5.2, 4.5.3); none if the bytes do not reach the
+    /// Reads sense data of either format, current or deferred (SPC-4 4.5.2, 4.5.3); None if the bytes end before the
     /// sense key.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? & 0x7F {

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Status {
     /// Done.
     Good = 0x00,
-    /// Failed; the sense data say why.
+    /// Failed; the sense data has the reason.
     CheckCondition = 0x02,
     /// PRE-FETCH: the blocks fit in the cache.
     ConditionMet = 0x04,
@@ -16,7 +16,7 @@ pub enum Status {
     Busy = 0x08,
     /// The reservation of another initiator forbids it.
     ReservationConflict = 0x18,
-    /// No room for another task.
+    /// The task set has no space for another task.
     TaskSetFull = 0x28,
     /// An auto contingent allegiance condition exists.
     AcaActive = 0x30,
@@ -37,7 +37,7 @@ impl Status {
         Self::TaskAborted,
     ];
 
-    /// The status of a byte; none if SAM-5 gives it no meaning.
+    /// The status of a byte; None if SAM-5 does not define it.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|status| *status as u8 == code)
     }

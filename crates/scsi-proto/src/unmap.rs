@@ -28,8 +28,8 @@ pub fn one_range(range: Range) -> [u8; ONE_RANGE_BYTES] {
     list
 }
 
-/// The ranges of a list; none if its header is cut short. A descriptor list that is longer than the bytes that came is
-/// used as far as they go, in whole descriptors.
+/// The ranges of a list; None if its header is incomplete. If a descriptor list is longer than the received bytes, the
+/// complete descriptors are used.
 pub fn ranges(list: &[u8]) -> Option<impl ExactSizeIterator<Item = Range>> {
     if list.len() < HEADER_BYTES {
         return None;

@@ -45,7 +45,7 @@ pub fn page_body(reply: &[u8], code: u8) -> &[u8] {
     }
 }
 
-/// What a designator names (SPC-4 table 550).
+/// The object of a designator (SPC-4 table 550).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Association {
@@ -92,7 +92,7 @@ const PIV: u8 = 0x80;
 /// One designation descriptor. `value` has at most 255 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Designator<'a> {
-    /// What it names.
+    /// Its object.
     pub association: Association,
     /// One of [`designator`].
     pub kind: u8,
@@ -101,7 +101,7 @@ pub struct Designator<'a> {
 }
 
 impl Designator<'_> {
-    /// Appends it. Designators of ports and targets carry the protocol identifier of iSCSI.
+    /// Appends it. Designators of ports and targets have the protocol identifier of iSCSI.
     pub fn push(&self, code_set: CodeSet, out: &mut Vec<u8>) {
         let (protocol, valid) = if self.association == Association::Unit { (0, 0) } else { (ISCSI, PIV) };
         let flags = valid | (self.association as u8) << 4 | self.kind;
@@ -110,7 +110,7 @@ impl Designator<'_> {
     }
 }
 
-/// The designators in the body of the device identification page. Those of a reserved association are left out.
+/// The designators in the body of the device identification page. Those of a reserved association are ignored.
 pub fn designators(body: &[u8]) -> impl Iterator<Item = Designator<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {
@@ -139,7 +139,7 @@ pub fn parse_number(value: &[u8]) -> Option<u16> {
     field(value, 2).map(u16::from_be_bytes)
 }
 
-/// A SCSI name string: ended by a zero byte, padded to a multiple of four bytes.
+/// A SCSI name string: it ends with a zero byte and is padded to a multiple of four bytes.
 pub fn name_string(name: &str) -> Vec<u8> {
     let mut out = name.as_bytes()[..name.len().min(247)].to_vec();
     out.push(0);
@@ -196,7 +196,7 @@ impl BlockLimits {
         out
     }
 
-    /// Reads the body of the page; fields that did not come are 0.
+    /// Reads the body of the page; missing fields are 0.
     pub fn parse(body: &[u8]) -> Self {
         let word = |at: usize| field(body, at).map_or(0, u32::from_be_bytes);
         let alignment = word(28);
@@ -244,7 +244,7 @@ impl Provisioning {
         [0, flags, flag(self.thin, THIN), 0]
     }
 
-    /// Reads the body of the page; bits that did not come are 0.
+    /// Reads the body of the page; missing bits are 0.
     pub fn parse(body: &[u8]) -> Self {
         let at = |index: usize| body.get(index).copied().unwrap_or(0);
         Self {

@@ -1,26 +1,26 @@
 //! Big-endian fields of CDBs and parameter data.
 
-/// Two bytes at `at`. Panics if they are not there: the caller checks lengths first.
+/// Two bytes at `at`. Panics if they are missing: the caller checks lengths first.
 pub fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Three bytes at `at`. Panics if they are not there.
+/// Three bytes at `at`. Panics if they are missing.
 pub fn be24(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([0, bytes[at], bytes[at + 1], bytes[at + 2]])
 }
 
-/// Four bytes at `at`. Panics if they are not there.
+/// Four bytes at `at`. Panics if they are missing.
 pub fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Eight bytes at `at`. Panics if they are not there.
+/// Eight bytes at `at`. Panics if they are missing.
 pub fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from(be32(bytes, at)) << 32 | u64::from(be32(bytes, at + 4))
 }
 
-/// `N` bytes at `at`, if they are there.
+/// `N` bytes at `at`, if they exist.
 pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

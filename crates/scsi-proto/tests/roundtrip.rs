@@ -1,4 +1,4 @@
-//! What one side builds, the other side reads; and no bytes make a parser panic.
+//! Each side reads what the other builds, and no bytes make a parser panic.
 
 use linerate_scsi_proto::{
     alua::{self, AccessState, ChangeStatus, GroupsFormat, PortGroup},

@@ -8,7 +8,7 @@ use std::sync::{
 };
 use thiserror::Error;
 
-/// The logical units of one target. They come and go while it serves; finding one takes no lock.
+/// The logical units of one target. They are added and removed while it serves; a lookup takes no lock.
 #[derive(Debug, Default)]
 pub struct Inventory {
     /// Every unit that was ever added, in order.
@@ -42,8 +42,8 @@ impl Inventory {
         Ok(())
     }
 
-    /// Takes a unit out: from now on its LUN answers as one that does not exist. Commands that have begun are finished; its
-    /// LUN is free again after [`Inventory::forget`]. Returns the unit.
+    /// Removes a unit: from now on its LUN answers like one that does not exist. Commands in progress are completed;
+    /// its LUN is free again after [`Inventory::forget`]. Returns the unit.
     pub fn retire(&self, lun: u16) -> Option<Arc<LogicalUnit>> {
         let unit = self.unit(lun)?;
         unit.retire();
@@ -51,7 +51,7 @@ impl Inventory {
         Some(unit)
     }
 
-    /// Frees the LUN of a unit that was retired. Its last write must have ended: [`LogicalUnit::is_idle`].
+    /// Frees the LUN of a removed unit. Its last write must have ended: [`LogicalUnit::is_idle`].
     pub fn forget(&self, lun: u16) {
         let _count = self.count();
         if let Some(entry) = self.by_lun.get(usize::from(lun)) {
@@ -79,7 +79,7 @@ impl Inventory {
         (!unit.is_retired()).then(|| Arc::clone(unit))
     }
 
-    /// The tag of the unit behind a LUN ([`crate::UnitConfig::tag`]), also of one that was retired.
+    /// The tag of a LUN's unit ([`crate::UnitConfig::tag`]), also of a removed one.
     pub fn tag(&self, lun: u16) -> Option<u64> {
         self.at(self.index(lun)?).map(|(_, unit)| unit.config().tag)
     }
@@ -122,7 +122,7 @@ impl Inventory {
     }
 }
 
-/// A LUN table that is refused (fault: user, in the array's configuration).
+/// An invalid LUN table (fault: user, in the array's configuration).
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InventoryError {
     /// Out of range.

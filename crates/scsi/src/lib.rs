@@ -1,10 +1,10 @@
-//! Sans-I/O SCSI: what a disk logical unit answers.
+//! Sans-I/O SCSI: the answers of a disk logical unit.
 //!
-//! The crate is a device server as SAM-5, SPC-4 and SBC-3 define it. It has no sockets, files, clocks or threads: it
-//! decides what a command means and which operations on the medium it needs, and the caller does them. The structures on
-//! the wire are built and parsed by `linerate-scsi-proto`.
+//! The crate is a device server as SAM-5, SPC-4 and SBC-3 define it. It has no sockets, files, clocks or threads. It
+//! decides how to execute a command and which operations on the medium are needed; the caller performs them.
+//! `linerate-scsi-proto` builds and parses the structures on the wire.
 //!
-//! The nouns, from the outside in:
+//! The main types, from the outside in:
 //!
 //! - [`Inventory`] is one SCSI target device: a table of LUN to [`LogicalUnit`].
 //! - [`Nexus`] is an `I_T` nexus: one initiator port logged in to one target port. [`Inventory::login`] makes
@@ -12,26 +12,25 @@
 //! - [`Nexus::begin`] takes a CDB and returns a [`Plan`]. Reads and writes become an [`Extent`]: no lock, no
 //!   allocation, two atomic loads (and for writes one atomic add). A command of one step is a finished
 //!   [`Reply`], one of several steps a [`Task`].
-//! - A [`Task`] is a state machine: [`Task::next`] asks for data-out, for one [`MediumOp`], for a short wait, or
-//!   is done.
+//! - A [`Task`] is a state machine: [`Task::next`] requests data-out, one [`MediumOp`], or a short wait, or is done.
 //!
-//! Ownership of buffers: payloads of tasks are `Vec<u8>`s that move. The caller collects data-out into a vector
-//! and passes it in; a task passes vectors out in [`MediumOp::Write`]. Sizes are bounded: a command moves at
-//! most [`MAX_TRANSFER_BYTES`], and a task reads or fills at most [`MEDIUM_CHUNK_BYTES`] per step. Plain
-//! reads and writes have no buffer here: the caller moves their bytes.
+//! Ownership of buffers: payloads of tasks are `Vec<u8>`s that move. The caller collects data-out in a vector and
+//! passes it in; a task returns vectors in [`MediumOp::Write`]. Sizes are bounded: a command moves at most
+//! [`MAX_TRANSFER_BYTES`], and a task reads or fills at most [`MEDIUM_CHUNK_BYTES`] per step. Plain reads and writes
+//! have no buffer here: the caller moves their bytes.
 //!
-//! Several workers: the state of a unit is behind one mutex. Plain reads and writes never take it, because the part that
-//! they need is in one atomic word per `I_T_L` nexus (`fast_path.rs`). Read-modify-write commands keep plain writes out
-//! of their blocks by closing stripes of the medium (`unit/write_exclusion.rs`). For that reason [`Nexus::end_write`] must
-//! follow every [`Plan::Write`].
+//! Several workers: the state of a unit is behind one mutex. Plain reads and writes never take it, because the part
+//! that they need is in one atomic word per `I_T_L` nexus (`fast_path.rs`). Read-modify-write commands exclude plain
+//! writes from their blocks by closing stripes of the medium (`unit/write_exclusion.rs`). Therefore
+//! [`Nexus::end_write`] must follow every [`Plan::Write`].
 //!
 //! Several ports: each target port group of a unit has an [`AccessState`], which
 //! [`LogicalUnit::set_access`] changes (`unit/access.rs`).
 //!
-//! Files: `device_server.rs` and `task_manager.rs` are the two ways in; `command/table.rs` lists every command with its
-//! rules; `task/` holds the commands of several steps by family, `answer/` those of one; `unit/` is the logical unit and
-//! what its commands share, `nexus/` an initiator's way to it; `reservation/` and `mode/` hold the state that initiators
-//! share; `copy/` is EXTENDED COPY.
+//! Files: `device_server.rs` and `task_manager.rs` are the two entry points; `command/table.rs` lists every command
+//! with its rules; `task/` has the commands of several steps by family, `answer/` those of one step; `unit/` is the
+//! logical unit and the state that its commands share, `nexus/` an initiator's access to it; `reservation/` and `mode/`
+//! have the state that initiators share; `copy/` is EXTENDED COPY.
 //!
 //! # Example
 //!

@@ -20,7 +20,7 @@ impl<T> Default for LunTable<T> {
 }
 
 impl<T> LunTable<T> {
-    /// An entry; none if it is empty or beyond the end of the table.
+    /// An entry; None if it is empty or beyond the end of the table.
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         let (block, at) = split(index);
         self.blocks.get(block)?.get()?.get(at)?.get()

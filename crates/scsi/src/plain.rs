@@ -9,7 +9,7 @@ use linerate_scsi_proto::cdb::{DPO, FUA, lba_and_blocks};
 use linerate_scsi_proto::opcode::{READ_6, READ_10, READ_12, READ_16, WRITE_6, WRITE_10, WRITE_12, WRITE_16};
 
 impl Itl {
-    /// The plan of a plain READ or WRITE that no bit of the word stops; none: take the full path.
+    /// The plan of a plain READ or WRITE if no bit of the word stops it; None: take the full path.
     pub(crate) fn begin_plain(&self, cdb: &[u8; 16], expected: Expected) -> Option<Plan> {
         // Byte 1 of a six-byte CDB holds LBA bits, not flags.
         let (flags, control) = match cdb[0] {
@@ -42,7 +42,7 @@ impl Itl {
 mod tests {
     use crate::{Expected, Identity, InitiatorPort, Inventory, LogicalUnit, Plan, UnitConfig};
 
-    /// The test holds the unit's lock: a plain command that took it would block here for ever.
+    /// The test holds the unit's lock: a plain command that took the lock would block here for ever.
     #[test]
     fn a_plain_read_or_write_of_any_size_takes_no_lock() {
         let unit = LogicalUnit::new(UnitConfig {

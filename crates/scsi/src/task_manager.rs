@@ -3,16 +3,16 @@
 use crate::Nexus;
 use linerate_scsi_proto::sense::code;
 
-/// Task management functions (SAM-5 7) that reach a logical unit or the whole target.
+/// Task management functions (SAM-5 7) for a logical unit or the whole target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskManagement {
-    /// The caller aborts the one task; the unit only checks that the LUN exists.
+    /// The caller aborts the task; the unit only checks that the LUN exists.
     AbortTask,
     /// All tasks of this nexus on the LUN.
     AbortTaskSet,
     /// All tasks of all nexuses on the LUN.
     ClearTaskSet,
-    /// Ends ACA; ACA is not supported, so there never is one.
+    /// Clears ACA; ACA is not supported, so there is none.
     ClearAca,
     /// LUN reset.
     LogicalUnitReset,
@@ -32,8 +32,8 @@ pub enum TaskManagementResponse {
 }
 
 impl Nexus {
-    /// Runs the unit's part of a task management function. The caller ends the tasks of its own connections,
-    /// and answers once [`Nexus::abort_epoch`] has been looked at for all of them.
+    /// Executes the unit's part of a task management function. The caller ends the tasks of its own connections, and
+    /// answers after it has checked [`Nexus::abort_epoch`] for all of them.
     pub fn manage(&self, lun: [u8; 8], function: TaskManagement) -> TaskManagementResponse {
         if function == TaskManagement::TargetReset {
             for (_, unit) in self.inventory().units() {

@@ -1,4 +1,4 @@
-//! Asymmetric access: what a unit does for the ports of each group, and how a change is told.
+//! Asymmetric access: the behaviour of a unit on the ports of each group, and the report of a change.
 
 mod support;
 
@@ -9,7 +9,7 @@ use AccessState::{ActiveNonOptimized, ActiveOptimized, Standby, Transitioning, U
 
 const CHANGED: u16 = 0x2A06;
 
-/// A session through each port, whose power-on attentions are gone.
+/// A session through each port, without pending unit attentions.
 fn two_ports(lab: &Lab) -> (Session, Session) {
     let (a, b) = (lab.login_fresh("a", 1), lab.login_fresh("a", 2));
     for session in [&a, &b] {

@@ -1,4 +1,4 @@
-//! What a unit says about itself: INQUIRY, capacity, ports, opcodes, and LUNs that do not exist.
+//! The facts that a unit reports: INQUIRY, capacity, ports, opcodes, and LUNs that do not exist.
 
 mod support;
 
@@ -205,7 +205,7 @@ fn supported_opcodes_one_by_one_match_the_list() {
     assert_eq!(ask(0x83, 0x28, 0).good()[1], 0x83);
 }
 
-/// Pitfall: a wild service action read out of the table.
+/// Pitfall: an invalid service action read outside the table.
 #[test]
 fn wild_opcodes_and_service_actions_are_not_supported() {
     let session = Lab::new().login("a");

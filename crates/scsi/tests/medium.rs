@@ -1,4 +1,4 @@
-//! READ, WRITE, VERIFY and their kin, one behaviour each.
+//! READ, WRITE, VERIFY and similar commands, one behaviour each.
 
 mod support;
 

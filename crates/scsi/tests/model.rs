@@ -1,4 +1,4 @@
-//! Random commands: against a map of blocks, and against nothing but the promise not to fall over.
+//! Random commands: compared with a map of blocks, and without a model, to find panics.
 
 mod support;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::{Lab, Session, caw, cdb_10, cdb_16, config};
 
-/// Small, so that commands meet; larger than one stripe, so that they also miss.
+/// Small, so that commands overlap; larger than one stripe, so that some do not.
 const MODEL_BLOCKS: u64 = 600;
 const MODEL_BLOCK: usize = 4096;
 
@@ -73,7 +73,7 @@ fn unmap(session: &Session, model: &mut Model, ranges: &[(u64, u16)]) -> (Status
     (session.write(&[0x42, 0, 0, 0, 0, 0, 0, high, low, 0], &list).status, fits)
 }
 
-/// Runs a command on the unit and on the model; whether it ought to be GOOD comes from the model alone.
+/// Runs a command on the unit and on the model; only the model decides whether it must be GOOD.
 fn step(session: &Session, model: &mut Model, command: &Command) -> Result<(), TestCaseError> {
     let (status, expected) = match command {
         Command::Write { lba, bytes, verify } => {

@@ -338,7 +338,7 @@ fn task_management_aborts_whom_it_should() {
     assert_eq!(a.nexus.manage(a.field(), TaskManagement::ClearAca), TaskManagementResponse::NotSupported);
 }
 
-/// Registers, and asks to keep that over a power loss.
+/// Registers, and requests that the registration is kept over a power loss.
 fn register_to_keep(session: &Session, key: u64) {
     let mut list = parameters(0, key);
     list[20] = 0x01;

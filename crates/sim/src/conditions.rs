@@ -1,18 +1,18 @@
-//! What the network does to those who use it.
+//! Properties and faults of the simulated network.
 
 use crate::Rng;
 use linerate_io::Nanos;
 
-/// A network's manners. Times in nanoseconds, percentages out of 100.
+/// Properties of a network. Times in nanoseconds, percentages out of 100.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// Least time that a byte travels.
     pub delay_ns: Nanos,
-    /// Up to this much more, by chance; bytes of one direction never overtake each other.
+    /// Up to this much more, at random; bytes of one direction never overtake each other.
     pub jitter_ns: Nanos,
     /// Time that each byte occupies the link; 0 = infinitely fast.
     pub ns_per_byte: Nanos,
-    /// Most bytes on their way or unread in one direction: what a sender may be ahead of its receiver.
+    /// Most bytes in transit or unread in one direction: how far a sender may be ahead of its receiver.
     pub window_bytes: usize,
     /// Most bytes that travel together; the rest follows in pieces.
     pub segment_bytes: usize,
@@ -20,16 +20,16 @@ pub struct Conditions {
     pub short_receive_percent: u32,
     /// How often a connection attempt is refused.
     pub refuse_percent: u32,
-    /// Mean life of a connection before it is lost; 0 = never lost.
+    /// Mean time until a connection is lost; 0 = never.
     pub life_ns: Nanos,
-    /// Share of the lost connections that are lost silently: bytes vanish and no end gets an error.
+    /// Share of the lost connections that are lost silently: bytes are lost and no end gets an error.
     pub silent_percent: u32,
     /// Longest time of most operations on a file; one in twenty takes up to ten times as long.
     pub file_ns: Nanos,
 }
 
 impl Conditions {
-    /// A quick network that loses nothing.
+    /// A fast network without losses.
     pub fn calm() -> Self {
         Conditions {
             delay_ns: 10_000,
@@ -45,11 +45,11 @@ impl Conditions {
         }
     }
 
-    /// A network as chance makes it: slow or fast, in small pieces or large ones; with `lossy` connections get lost.
+    /// A random network: slow or fast, in small pieces or large ones; with `lossy` connections get lost.
     pub fn random(rng: &mut Rng, lossy: bool) -> Self {
         let mut choose = |values: &[u64]| values[rng.range(0, values.len() as u64 - 1) as usize];
         let (delay_ns, jitter_ns) = (choose(&[1_000, 50_000, 1_000_000]), choose(&[0, 10_000, 2_000_000]));
-        // Long enough for a login and some work, or nothing could ever succeed.
+        // Long enough for a login and some work, so that a test can succeed.
         let life_ns = (delay_ns + jitter_ns) * choose(&[100, 300, 1000]) + 1_000_000;
         Conditions {
             delay_ns,

@@ -20,8 +20,8 @@ pub struct SimWaker {
     station: usize,
 }
 
-/// One host of a [`SimNetwork`]. Its [`Driver::poll`] never waits: it notes until when it would, gives what is ready, and
-/// [`SimNetwork::advance`] moves the clock once everyone waits.
+/// One host of a [`SimNetwork`]. Its [`Driver::poll`] never waits: it records the end of its wait and returns the
+/// completions. [`SimNetwork::advance`] moves the clock once all drivers wait.
 pub struct SimDriver {
     network: SimNetwork,
     station: usize,
@@ -112,7 +112,7 @@ impl Driver for SimDriver {
         let client =
             SocketAddr::new(options.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), world.next_port);
         world.next_port = world.next_port.wrapping_add(1).max(1024);
-        // The handle is part of the connection and the connection part of the handle's entry.
+        // The connection contains the handle, and the handle's entry contains the connection.
         let link = world.links.len();
         let handle = self.objects.insert(Object::Stream(link, Side::Client));
         let made = world.connect((self.station, handle), client, addr);

@@ -1,5 +1,5 @@
-//! Files of a simulated host: in memory, with operations that take their time. The bytes of an operation are read or
-//! written just before its completion, so that memory which was given away meanwhile shows.
+//! Files of a simulated host: in memory, with operations that take time. The bytes of an operation are read or written
+//! directly before its completion, so that memory which was freed too early is detected.
 
 use crate::world::{World, WorldEvent};
 use linerate_io::{Completion, FileOptions, Handle, Region, Seg};
@@ -25,11 +25,11 @@ pub(crate) enum FileWork {
     Discard { offset: u64, len: u64 },
 }
 
-/// An operation on a file that is under way.
+/// A file operation in progress.
 #[derive(Debug)]
 pub(crate) struct FileOperation {
     pub(crate) station: usize,
-    /// The file as its host knows it, and here.
+    /// The file's handle on its host, and its number here.
     pub(crate) handle: Handle,
     pub(crate) file: usize,
     pub(crate) tag: u64,
@@ -64,7 +64,7 @@ impl World {
         self.schedule(at, WorldEvent::File(operation));
     }
 
-    /// Does an operation, and completes it.
+    /// Performs an operation, and completes it.
     pub(crate) fn finish_file_operation(&mut self, operation: FileOperation) {
         let FileOperation { station, handle, file, tag, work } = operation;
         let regions = self.stations[station].regions.clone();

@@ -1,19 +1,19 @@
-//! A virtual clock and a simulated network behind the driver trait: the product's code, run a thousand times a second.
+//! A virtual clock and a simulated network behind the driver trait: runs the product's code a thousand times per
+//! second.
 //!
-//! A [`SimNetwork`] is a world of its own: a clock that only [`SimNetwork::advance`] moves, addresses, TCP connections.
-//! Each [`SimDriver`] made from it implements [`linerate_io::Driver`], so that the target's worker and the
-//! initiator run in it unchanged, on one thread, taking turns. What a network may do to them is in [`Conditions`]:
-//! delay and jitter, data that arrives in pieces or glued together, full windows, refused and lost connections.
-//! Memory that an operation refers to is read or written at some later moment before its completion, as a kernel
-//! would.
+//! A [`SimNetwork`] has a clock that only [`SimNetwork::advance`] moves, addresses, and TCP connections. Each of its
+//! [`SimDriver`]s implements [`linerate_io::Driver`], so the target's worker and the initiator run on it unchanged, on
+//! one thread, taking turns. [`Conditions`] are the properties of the network: delay and jitter, data that arrives in
+//! pieces or joined together, full windows, refused and lost connections. Memory of an operation is read or written at
+//! some later time before its completion, as a kernel does it.
 //!
-//! One seed decides everything, so that a failure is replayed by its seed: [`for_each_seed`] prints it.
+//! One seed determines everything, so a failure can be replayed by its seed: [`for_each_seed`] prints it.
 //!
-//! - `world.rs`: clock, event queue, and the way of bytes from one end of a connection to the other;
-//! - `wires.rs`: the network between clients and one address of a server, for faults of one path of several;
-//! - `files.rs`: files in memory whose operations take their time;
-//! - `driver.rs`: the driver trait on top of it;
-//! - `conditions.rs`, `rng.rs`, `seeds.rs`: what may happen, chance, replay.
+//! - `world.rs`: clock, event queue, and the transport of bytes between the ends of a connection;
+//! - `wires.rs`: the network between clients and one address of a server, for faults of one of several paths;
+//! - `files.rs`: files in memory whose operations take time;
+//! - `driver.rs`: the driver trait for all of it;
+//! - `conditions.rs`, `rng.rs`, `seeds.rs`: properties, random numbers, replay.
 
 mod conditions;
 mod driver;

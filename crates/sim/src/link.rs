@@ -27,17 +27,17 @@ impl Side {
 #[derive(Debug)]
 pub(crate) struct SimLink {
     ends: [End; 2],
-    /// The network lost it: nothing gets through any more.
+    /// The network lost it: nothing is delivered any more.
     pub(crate) cut: bool,
 }
 
-/// What one end sends the other.
+/// A piece from one end to the other.
 #[derive(Debug)]
 pub(crate) enum SimPiece {
     Bytes(Vec<u8>),
     /// It has closed.
     Finish,
-    /// It knows no such connection.
+    /// The connection does not exist.
     Reset,
 }
 
@@ -45,19 +45,19 @@ pub(crate) enum SimPiece {
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) addr: SocketAddr,
-    /// The driver that has it, and its handle there.
+    /// Its driver, and its handle there.
     pub(crate) owner: Option<(usize, Handle)>,
-    /// The attempt has been answered (the accepted end is connected from the start).
+    /// The attempt has been answered (an accepted end is connected from the start).
     pub(crate) connected: bool,
     /// Bytes that have arrived and were not received yet.
     pub(crate) inbox: VecDeque<u8>,
-    /// Bytes on their way to this end.
+    /// Bytes in transit to this end.
     pub(crate) in_flight: usize,
-    /// When the last byte on its way to this end arrives.
+    /// When the last byte in transit to this end arrives.
     pub(crate) last_arrival: Nanos,
-    /// The other end has closed, and all it sent has arrived.
+    /// The other end has closed, and all its data has arrived.
     pub(crate) finished: bool,
-    /// The connection is dead for this end, with this error.
+    /// The connection has failed for this end, with this error.
     pub(crate) dead: Option<std::io::ErrorKind>,
     /// This end has closed.
     pub(crate) closed: bool,
@@ -65,14 +65,14 @@ pub(crate) struct End {
     pub(crate) send: Option<Send>,
     /// The send waits for the other end to receive.
     pub(crate) stalled: bool,
-    /// What was sent to this end and cannot get through, and since when that is so.
+    /// Pieces for this end that cannot be delivered, and the time since which this is so.
     pub(crate) held: VecDeque<SimPiece>,
     pub(crate) held_since: Nanos,
-    /// For how long this end tries to get something through; none = for ever.
+    /// How long this end tries to deliver a piece; None: for ever.
     pub(crate) user_timeout: Option<Nanos>,
 }
 
-/// A receive under way.
+/// A receive in progress.
 #[derive(Debug)]
 pub(crate) struct Recv {
     pub(crate) direct: Vec<Seg>,
@@ -80,14 +80,14 @@ pub(crate) struct Recv {
 }
 
 impl Recv {
-    /// Bytes it has room for.
+    /// Bytes for which it has space.
     pub(crate) fn room(&self) -> usize {
         let direct: usize = self.direct.iter().map(|seg| seg.len as usize).sum();
         direct + self.buffer.len()
     }
 
-    /// Places bytes that come after the first `done` of this receive: into its segments, then into its buffer. Returns how
-    /// many it has got then.
+    /// Stores bytes after the first `done` of this receive: in its segments, then in its buffer. Returns how many bytes
+    /// it has then.
     pub(crate) fn put(&mut self, done: usize, mut bytes: &[u8], regions: &[Arc<Region>]) -> usize {
         let whole = done + bytes.len();
         let mut skip = done;
@@ -105,7 +105,7 @@ impl Recv {
     }
 }
 
-/// A send under way.
+/// A send in progress.
 #[derive(Debug)]
 pub(crate) struct Send {
     pub(crate) outgoing: Box<Outgoing>,
@@ -143,7 +143,7 @@ impl End {
         }
     }
 
-    /// What could not get through never will.
+    /// Drops the pieces that were not delivered.
     pub(crate) fn drop_held(&mut self) {
         for piece in self.held.drain(..) {
             if let SimPiece::Bytes(bytes) = piece {

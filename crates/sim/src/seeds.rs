@@ -1,13 +1,13 @@
-//! Many runs, each from its own seed, and a way back to the one that failed.
+//! Many runs, each with its own seed, and the replay of a failed one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// So many runs between two signs of life.
+/// Number of runs between two progress messages.
 const PROGRESS_RUNS: u64 = 1000;
 
-/// Runs `test` with seeds 0 to `runs` - 1. `LINERATE_SIM_RUNS` replaces the number of runs, `LINERATE_SIM_SEED` replays one
-/// seed. When a run panics its seed is printed; many runs report their progress. Returns whether at least `runs` seeds ran:
-/// sums over all of them have a meaning only then.
+/// Runs `test` with seeds 0 to `runs` - 1. `LINERATE_SIM_RUNS` replaces the number of runs, `LINERATE_SIM_SEED` replays
+/// one seed. If a run panics, its seed is printed; many runs report their progress. Returns whether at least `runs`
+/// seeds ran: sums over all of them are meaningful only then.
 pub fn for_each_seed(runs: u64, mut test: impl FnMut(u64)) -> bool {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let seeds = match number("LINERATE_SIM_SEED") {

@@ -1,4 +1,4 @@
-//! A connection between its acceptance and the driver that takes it.
+//! A connection after its acceptance, before a driver takes it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,9 +1,9 @@
-//! The network between clients and one address of a server, and its faults: silence in one direction or both,
-//! resets, a server that dies without a word.
+//! The network between clients and one address of a server, and its faults: silence in one direction or both, resets, a
+//! server that fails without a message.
 //!
-//! A pulled cable is silence for TCP: no data arrive, no end gets an error, and sent data are sent again until it
-//! gets through. So what a sender has handed over before the silence, even one that has closed since, arrives long after:
-//! that is the old write that must not undo a newer one.
+//! For TCP a pulled cable is silence: no data arrive, no end gets an error, and data are sent again until they are
+//! delivered. So data that a sender has sent before the silence arrive long after, even if the sender has closed since:
+//! this is the old write that must not overwrite a newer one.
 
 use crate::link::{Side, SimPiece};
 use crate::world::{SimNetwork, World, WorldEvent};
@@ -11,7 +11,7 @@ use linerate_io::Nanos;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 
-/// After a silence the first attempt to get through comes within this time.
+/// After a silence the first retransmission is within this time.
 const RESEND_NS: Nanos = 200_000_000;
 /// Connection attempts are repeated this often.
 pub(crate) const ATTEMPT_NS: Nanos = 1_000_000_000;
@@ -28,7 +28,7 @@ pub struct Wire {
 impl Wire {
     /// Both directions get through.
     pub const WHOLE: Wire = Wire { to_server: true, to_client: true };
-    /// Neither does.
+    /// Both directions are silent.
     pub const SILENT: Wire = Wire { to_server: false, to_client: false };
 }
 
@@ -47,7 +47,7 @@ impl SimNetwork {
         }
     }
 
-    /// Resets every connection to a server's address; both ends learn it soon.
+    /// Resets every connection to a server's address; both ends are informed soon.
     pub fn reset_wire(&self, server: IpAddr) {
         let mut world = self.lock();
         for link in world.links_to(server) {
@@ -55,8 +55,8 @@ impl SimNetwork {
         }
     }
 
-    /// The server's ends of all connections to an address are gone, as with the power. Clients learn it when something of
-    /// theirs gets through.
+    /// The server's ends of all connections to an address are lost, as in a power cut. Clients notice it when a piece
+    /// of theirs is delivered.
     pub fn kill_server(&self, server: IpAddr) {
         let mut world = self.lock();
         for link in world.links_to(server) {
@@ -72,7 +72,7 @@ impl World {
         links.filter_map(|(at, link)| (link.end(Side::Server).addr.ip() == server).then_some(at)).collect()
     }
 
-    /// Whether nothing gets through to this end.
+    /// Whether nothing is delivered to this end.
     pub(crate) fn is_silent(&mut self, link: usize, side: Side) -> bool {
         let server = self.links[link].end(Side::Server).addr.ip();
         let wire = self.wires.get(&server).copied().unwrap_or(Wire::WHOLE);
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// A piece would reach an end now. In silence it is kept by its sender, who may give up some day.
+    /// A piece would be delivered to an end now. In silence its sender keeps it, and may give up later.
     pub(crate) fn reach(&mut self, link: usize, side: Side, piece: SimPiece) {
         let silent = self.is_silent(link, side);
         let now = self.now;
@@ -93,7 +93,7 @@ impl World {
         if end.held.is_empty() {
             end.held_since = now;
             if let Some(timeout) = self.links[link].end(side.other()).user_timeout {
-                // Kernels look at it only when they send again, which they do ever more rarely.
+                // Kernels check this only when they retransmit, which becomes less and less frequent.
                 let late = self.rng.range(0, timeout);
                 self.schedule(now + timeout + late, WorldEvent::GiveUp { link, side: side.other() });
             }
@@ -101,7 +101,7 @@ impl World {
         self.links[link].end(side).held.push_back(piece);
     }
 
-    /// What was kept gets through, unless it is silent again.
+    /// Kept pieces are delivered, unless the end is silent again.
     pub(crate) fn release(&mut self, link: usize, side: Side) {
         if self.is_silent(link, side) {
             return;
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// The kernel of a sender has tried for as long as it was told to.
+    /// The kernel of a sender has tried for the configured time.
     pub(crate) fn give_up(&mut self, link: usize, side: Side) {
         let Some(timeout) = self.links[link].end(side).user_timeout else { return };
         let now = self.now;

@@ -1,4 +1,4 @@
-//! The world that drivers share: clock, events, connections.
+//! The state that all drivers share: clock, events, connections.
 
 use crate::files::{FileOperation, SimFile};
 use crate::link::{Side, SimLink, SimPiece};
@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How long a connection that was lost silently stays so before its ends are told (the kernel gives up).
+/// How long a silently lost connection lasts before its ends are informed (the kernel gives up).
 const SILENCE_NS: Nanos = 120_000_000_000;
 
 /// A simulated network and its clock. Clones share them.
@@ -45,19 +45,19 @@ impl SimNetwork {
         self.lock().now
     }
 
-    /// Changes the conditions for what happens from now on; connections that exist keep their end.
+    /// Changes the conditions for later events; existing connections keep the time at which they are lost.
     pub fn set_conditions(&self, conditions: Conditions) {
         self.lock().conditions = conditions;
     }
 
-    /// Connections that are alive at either end: for tests that look for leaks.
+    /// Connections that exist at either end: for tests that search for leaks.
     pub fn connections(&self) -> usize {
         let mut world = self.lock();
         let alive = |link: &mut SimLink| !link.end(Side::Client).closed || !link.end(Side::Server).closed;
         world.links.iter_mut().filter_map(|link| alive(link).then_some(())).count()
     }
 
-    /// Cuts every connection that exists now; both ends are told at once.
+    /// Cuts every existing connection; both ends are informed at once.
     pub fn cut_all(&self) {
         let mut world = self.lock();
         for link in 0..world.links.len() {
@@ -66,9 +66,9 @@ impl SimNetwork {
         world.run_due();
     }
 
-    /// Moves the clock to the next moment at which a driver has something for its owner: a completion, a wake, or the end
-    /// of its wait. What the network does in between happens on the way. Call when every driver's owner has had its
-    /// turn. `false` if nothing happened and nothing will ever happen again.
+    /// Moves the clock to the next time at which a driver has something for its owner: a completion, a wake, or the end
+    /// of its wait. Events of the network in between are processed. Call it after every driver's owner has acted.
+    /// `false` if nothing happened and nothing can ever happen again.
     pub fn advance(&self) -> bool {
         let mut world = self.lock();
         let mut happened = false;
@@ -93,12 +93,12 @@ impl SimNetwork {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
-        // A panic elsewhere is the failure to report, not the lock that it held.
+        // Report the panic of the other code, not the poisoned lock.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One driver's place in the world.
+/// One driver in the network.
 #[derive(Default)]
 pub(crate) struct Station {
     pub(crate) ready: VecDeque<Completion<SimSocket>>,
@@ -114,11 +114,11 @@ pub(crate) enum WorldEvent {
     Answer { link: usize, refused: bool },
     /// The end may put bytes onto the network.
     Transmit { link: usize, side: Side },
-    /// Something that the other end sent reaches the end.
+    /// A piece from the other end is delivered to the end.
     Arrive { link: usize, side: Side, piece: SimPiece },
-    /// After a silence, what was sent to the end gets through.
+    /// After a silence, kept pieces for the end are delivered.
     Release { link: usize, side: Side },
-    /// The end has tried for long enough to get something through.
+    /// The end has tried to deliver a piece for the configured time.
     GiveUp { link: usize, side: Side },
     /// The connection is lost.
     Lose { link: usize },
@@ -137,7 +137,7 @@ pub(crate) struct World {
     events: BTreeMap<(Nanos, u64), WorldEvent>,
     pub(crate) links: Vec<SimLink>,
     pub(crate) listeners: BTreeMap<SocketAddr, (usize, Handle)>,
-    /// By the server's address; one that is missing is whole.
+    /// By the server's address; a missing one has no faults.
     pub(crate) wires: BTreeMap<IpAddr, Wire>,
     pub(crate) stations: Vec<Station>,
     pub(crate) files: Vec<SimFile>,
@@ -156,7 +156,7 @@ impl World {
         self.conditions.delay_ns + self.rng.range(0, self.conditions.jitter_ns)
     }
 
-    /// Runs every event whose time has come.
+    /// Processes every event that is due.
     pub(crate) fn run_due(&mut self) {
         let orphans = std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner));
         for link in orphans {
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// Something that the other end sent has got through.
+    /// A piece from the other end was delivered.
     pub(crate) fn arrive(&mut self, link: usize, side: Side, piece: SimPiece) {
         let cut = self.links[link].cut;
         let end = self.links[link].end(side);
@@ -200,7 +200,7 @@ impl World {
                     end.inbox.extend(bytes);
                     self.deliver(link, side);
                 } else if !cut {
-                    // Data for a socket that is gone is answered with a reset.
+                    // Data for a closed socket is answered with a reset.
                     let at = self.now + self.travel_ns();
                     self.schedule(
                         at,
@@ -247,7 +247,7 @@ impl World {
         let listener = self.listeners.get(&server).copied().filter(|_| !refused);
         let at = self.now + self.travel_ns();
         self.schedule(at, WorldEvent::Answer { link, refused: listener.is_none() });
-        // Refused, or no listener: the answer says so.
+        // Refused, or no listener: the answer reports it.
         let Some((station, listener)) = listener else { return };
         let client = self.links[link].end(Side::Client).addr;
         let socket = SimSocket::new(link, Arc::clone(&self.orphans));
@@ -273,7 +273,7 @@ impl World {
         self.stations[station].ready.push_back(Completion::Connected { stream, result });
     }
 
-    /// Puts the next piece of an end's send onto the network.
+    /// Sends the next piece of an end's send.
     fn transmit(&mut self, link: usize, side: Side) {
         let segment = self.rng.range(1, self.conditions.segment_bytes as u64) as usize;
         let cut = self.links[link].cut;
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// Completes an end's receive if there is anything to tell it.
+    /// Completes an end's receive if there is a result.
     pub(crate) fn deliver(&mut self, link: usize, side: Side) {
         let short = self.conditions.short_receive_percent;
         let end = self.links[link].end(side);
@@ -347,7 +347,7 @@ impl World {
         }
     }
 
-    /// An end closes: its operations are aborted, the other end learns it after all that was sent.
+    /// An end closes: its operations are aborted; the other end is informed after all data was delivered.
     pub(crate) fn close(&mut self, link: usize, side: Side) {
         self.abort(link, side, ErrorKind::ConnectionAborted);
         let end = self.links[link].end(side);
@@ -361,7 +361,7 @@ impl World {
         self.schedule(at, WorldEvent::Arrive { link, side: side.other(), piece: SimPiece::Finish });
     }
 
-    /// Loses a connection: nothing gets through from now on, and both ends learn it soon, or much later.
+    /// Loses a connection: nothing is delivered from now on, and both ends are informed soon, or much later.
     pub(crate) fn cut(&mut self, link: usize, silent: bool) {
         if std::mem::replace(&mut self.links[link].cut, true) {
             return;
@@ -376,7 +376,7 @@ impl World {
         }
     }
 
-    /// The end learns that its connection is dead.
+    /// Informs the end that its connection has failed.
     pub(crate) fn kill(&mut self, link: usize, side: Side, error: ErrorKind) {
         let end = self.links[link].end(side);
         if end.dead.is_some() || end.closed {
@@ -409,7 +409,7 @@ impl World {
     }
 }
 
-/// Bytes `from..from + len` of a gather list, read from memory as it is now.
+/// Bytes `from..from + len` of a gather list, with the current contents of memory.
 fn gather(outgoing: &Outgoing, from: usize, len: usize, regions: &[Arc<Region>]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len);
     let mut skip = from;

@@ -8,7 +8,7 @@ use std::path::Path;
 #[allow(unreachable_pub, clippy::unwrap_used, reason = "a library of its own when it is fuzzed")]
 mod bodies;
 
-/// The corpus of one target, then random inputs: noise, and corpus entries with a few bytes changed.
+/// The corpus of one target, then random inputs: random bytes, and corpus entries with a few changed bytes.
 fn smoke(name: &str, seeds: u64, body: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

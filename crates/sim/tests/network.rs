@@ -1,4 +1,4 @@
-//! The simulated network itself: bytes arrive whole and in order, losses are told, one seed gives one run.
+//! The simulated network itself: bytes arrive complete and in order, losses are reported, one seed gives one run.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use linerate_io::{Buffer, Completion, Driver, Handle, Outgoing, Region, Seg, SocketOptions, Wait};
@@ -73,10 +73,10 @@ fn pattern() -> (Arc<Region>, Vec<u8>) {
     (region, [b"head", &bytes[..], b"tail"].concat())
 }
 
-/// Sends the pattern from one host to the other; gives what arrived, how it ended, and when.
+/// Sends the pattern from one host to the other; returns the received bytes, the result, and the time.
 fn run(seed: u64, lossy: bool) -> (Vec<u8>, Option<bool>, u64) {
     let mut conditions = Conditions::random(&mut Rng::new(seed), lossy);
-    // Most transfers are shorter than the lives that let a session work.
+    // Most transfers are shorter than the connection lifetimes that a session needs.
     conditions.life_ns /= 50;
     let network = SimNetwork::new(seed, conditions);
     let (region, _) = pattern();
@@ -165,8 +165,8 @@ fn wakers_and_deadlines_move_the_clock() {
     assert!(matches!(&done[..], [Completion::Woken]));
 }
 
-/// What a sender has handed over gets through after a silence, also when it has closed meanwhile; unless its kernel was
-/// told to give up before.
+/// Data that a sender has sent is delivered after a silence, even if it has closed meanwhile, unless its kernel was
+/// configured to give up before.
 #[test]
 fn a_silence_keeps_what_was_sent_until_somebody_gives_up() {
     let (region, whole) = pattern();
@@ -190,7 +190,7 @@ fn a_silence_keeps_what_was_sent_until_somebody_gives_up() {
         while network.now() < until {
             server.turn(None);
             client.turn(Some(&region));
-            // Nothing else may be due before the silence is over.
+            // No other event may be due before the silence is over.
             let mut nothing = Vec::new();
             client.driver.poll(Wait::Until(until), &mut nothing).unwrap();
             assert!(network.advance());

@@ -1,4 +1,4 @@
-//! Tasks and timers of one thread. Time is told, never asked for: by the thread behind a real array, by a test, or by
+//! Tasks and timers of one thread. Time is an argument: from the thread of a real array, from a test, or from
 //! [`Executor::run_in_virtual_time`], which jumps from timer to timer.
 
 use futures::{
@@ -27,7 +27,7 @@ pub struct Executor {
     runtime: Runtime,
 }
 
-/// A task's view of its executor: spawn, look at the clock, sleep. Cheap to clone.
+/// A task's access to its executor: spawn, read the clock, sleep. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
     spawner: LocalSpawner,
@@ -37,7 +37,7 @@ pub struct Runtime {
 #[derive(Default)]
 struct Time {
     now: Cell<Nanos>,
-    /// Timers in order of their instants, those of one instant in the order of their making.
+    /// Timers in order of their instants; timers of one instant in the order of their creation.
     timers: RefCell<BinaryHeap<Reverse<Timer>>>,
     made: Cell<u64>,
 }
@@ -83,12 +83,12 @@ impl Executor {
         Self { pool, runtime }
     }
 
-    /// For tasks.
+    /// Runtime for tasks.
     pub fn runtime(&self) -> Runtime {
         self.runtime.clone()
     }
 
-    /// Moves the clock to `now`, which is not before the last one, wakes the tasks that slept until then, and runs
+    /// Moves the clock to `now`, which is not before the last time, wakes the tasks that slept until then, and runs
     /// tasks until all of them wait.
     pub fn run(&mut self, now: Nanos) {
         let time = &self.runtime.time;
@@ -96,21 +96,21 @@ impl Executor {
         loop {
             time.wake_due();
             self.pool.run_until_stalled();
-            // A task may have asked to sleep until an instant that is over.
+            // A task may have asked to sleep until an instant in the past.
             if time.next().is_none_or(|at| at > time.now.get()) {
                 return;
             }
         }
     }
 
-    /// When the next sleeper wants to wake.
+    /// When the next sleeping task must wake.
     pub fn next_timer(&self) -> Option<Nanos> {
         self.runtime.time.next()
     }
 
     /// Runs `future` to its end in virtual time: whenever all tasks wait, the clock jumps to the next timer.
     ///
-    /// Returns None if everything waits and no timer is left: a deadlock.
+    /// Returns None if all tasks wait and no timer is left: a deadlock.
     pub fn run_in_virtual_time<T: 'static>(
         &mut self,
         future: impl Future<Output = T> + 'static,
@@ -137,7 +137,7 @@ impl Runtime {
 
     /// Starts a task. It ends with its executor at the latest.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        // Fails only when the executor is gone, and with it everything that tasks could work on.
+        // This fails only when the executor is gone, and with it everything that tasks could use.
         let _ = self.spawner.spawn_local(task);
     }
 
@@ -149,7 +149,7 @@ impl Runtime {
         }
         let (sender, receiver) = oneshot::channel();
         self.spawn(async move {
-            // Fails only if the caller has stopped waiting.
+            // This fails only if the caller has stopped waiting.
             let _ = sender.send(work.await);
         });
         Box::pin(async move {
@@ -196,7 +196,7 @@ impl Time {
 pub struct Sleep {
     time: Rc<Time>,
     at: Nanos,
-    /// Whom the timer wakes that is set for it.
+    /// The task that its timer wakes.
     waker: Option<Waker>,
 }
 
@@ -207,7 +207,7 @@ impl Future for Sleep {
         if self.at <= self.time.now.get() {
             return Poll::Ready(());
         }
-        // A future may be polled by another task than before: that one has to wake, then.
+        // Another task than before may poll a future: then the timer must wake that task.
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             self.waker = Some(context.waker().clone());
             let number = self.time.made.replace(self.time.made.get() + 1);

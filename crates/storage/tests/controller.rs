@@ -46,7 +46,7 @@ fn states(status: &StorageStatus) -> Vec<(&str, DiskState, Option<&str>)> {
     status.disks.iter().map(|disk| (&*disk.name, disk.state, disk.raid_set.as_deref())).collect()
 }
 
-/// Disk d1 of d0 and d1 gives its place to d2, in a folder of its own.
+/// Replaces disk d1 of d0 and d1 by d2, in a folder of its own.
 fn replace<D: Driver>(host: &mut Host<D>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let new = disk(folder.path(), "d2", "2.img");
@@ -57,14 +57,14 @@ fn replace<D: Driver>(host: &mut Host<D>) -> tempfile::TempDir {
 }
 
 fn replaced<D: Driver>(mut host: Host<D>) {
-    // With the new disk's path, under any name, the set is whole.
+    // With the path of the new disk, under any name, the set is complete.
     let folder = replace(&mut host);
     let status = with(&mut host, config(folder.path(), [("other", "2.img"), ("d0", "0.img")]), None);
     assert_eq!(status.raid_sets[0].state, RaidState::Optimal);
     let expected = [("other", DiskState::Online, Some("r0")), ("d0", DiskState::Online, Some("r0"))];
     assert_eq!(states(&status), expected);
 
-    // While the configuration names the disk that went, the set serves without the one that came, and says which.
+    // While the configuration names the old disk, the set serves without the new one, and reports it.
     let folder = replace(&mut host);
     let status = with(&mut host, config(folder.path(), [("d0", "0.img"), ("d1", "1.img")]), None);
     assert_eq!(status.raid_sets[0].state, RaidState::Degraded);

@@ -24,7 +24,7 @@ const SUPERBLOCK_BYTES: u64 = 64 << 10;
 /// A RAID 5 set of three disks and a spare, and a pool with a volume on it, in a folder of its own.
 struct Lab {
     dir: tempfile::TempDir,
-    /// What the array remembers.
+    /// The record of the array.
     served: Value,
     create: Vec<&'static str>,
     /// Changes of the RAID set's table.
@@ -79,7 +79,7 @@ impl Lab {
                 controller.begin();
                 controller.thin_volume(Some("p0"), "v0", Some(1 << 20)).await?;
                 let mut status = controller.status();
-                // A superblock is one of two only once a second one was written.
+                // A disk has two superblocks only after the second one was written.
                 while status.raid_sets[0].task.is_some() {
                     runtime.sleep(1_000_000).await;
                     status = controller.status();
@@ -91,7 +91,7 @@ impl Lab {
         })
     }
 
-    /// What a look says, and that it changes nothing.
+    /// An inspection; it must change nothing.
     fn inspect(&self) -> Inspection {
         let before = self.contents();
         let found = inspect(self.config(), Preference::Auto).unwrap();
@@ -99,14 +99,14 @@ impl Lab {
         found
     }
 
-    /// A start that is refused says why, a look says the same, and nothing changes.
+    /// The start is refused with the expected reason, an inspection reports the same, and nothing changes.
     fn refused(&self, expected: &str) {
         let before = self.contents();
         self.refused_above(expected);
         assert!(self.contents() == before, "a refused start has changed something");
     }
 
-    /// The same for contents of a RAID set, which has been opened by then.
+    /// The same for the contents of a RAID set, which is already open.
     fn refused_above(&self, expected: &str) {
         let error = self.open().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -117,7 +117,7 @@ impl Lab {
         assert!(found.findings.iter().any(|finding| says(&finding)), "{:?}", found.findings);
     }
 
-    /// It serves without a disk, and says why.
+    /// The array serves without a disk, and reports why.
     fn serves_without(&self, disk: usize, state: DiskState, why: &str) {
         let found = self.inspect();
         let (about, care) = (format!("disk d{disk}"), Severity::Care);
@@ -142,7 +142,7 @@ impl Lab {
         entries.map(one).collect()
     }
 
-    /// Remembers what was served, as an array does.
+    /// Records what was served, as an array does.
     fn remember(&mut self, status: &StorageStatus) {
         let set = &status.raid_sets[0];
         let disks: Vec<String> = (0..DISKS).map(|number| format!("d{number}")).collect();
@@ -158,7 +158,7 @@ impl Lab {
         file.write_all_at(bytes, offset).unwrap();
     }
 
-    /// Both superblocks of a disk, or one, become nonsense or zeros.
+    /// Overwrites one superblock of a disk, or both, with garbage or zeros.
     fn spoil(&self, disk: usize, copies: &[u64], byte: Option<u8>) {
         for copy in copies {
             match byte {
@@ -264,7 +264,7 @@ fn disks_of_another_array_are_no_members() {
     let status = lab.open().unwrap();
     fs::copy(other.path(0), lab.path(0)).unwrap();
     lab.serves_without(0, DiskState::Out, "it belongs to RAID set r0 (");
-    // Most of them are another array's: only what was served tells which is meant.
+    // Most of the disks belong to another array: only the record tells which set is meant.
     fs::copy(other.path(1), lab.path(1)).unwrap();
     fs::copy(other.path(2), lab.path(2)).unwrap();
     fs::remove_file(lab.path(3)).unwrap();
@@ -315,7 +315,7 @@ fn disks_that_were_left_behind_are_refused() {
     lab.create = vec!["r0", "p0"];
     lab.open().unwrap();
     lab.create.clear();
-    // Served without d1, which is newer than nothing when it comes back alone.
+    // The set was served without d1, which must not be used when it returns alone.
     let aside = lab.dir.path().join("aside");
     fs::rename(lab.path(1), &aside).unwrap();
     let status = lab.open().unwrap();
@@ -397,12 +397,12 @@ fn a_spare_that_holds_something_is_no_spare() {
     lab.serves_without(3, DiskState::Out, "it holds unknown data");
 }
 
-/// Where the set's bytes are on its members: a stripe of 64 KiB chunks, and the first one begins here.
+/// Position of the set's bytes on its members: the first stripe of 64 KiB chunks begins here.
 fn on_set(lab: &Lab, work: impl Fn(&Path)) {
     lab.each(|lab, disk| work(&lab.path(disk)));
 }
 
-/// Replaces every place at which these bytes stand.
+/// Replaces every occurrence of these bytes.
 fn replace_bytes(path: &Path, from: &[u8], to: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let places: Vec<usize> =
@@ -443,7 +443,7 @@ fn another_page_size_is_refused() {
 #[test]
 fn a_pool_that_was_served_is_missed() {
     let mut lab = Lab::blank();
-    // The set alone, as if its pool had never been there.
+    // Only the set, as if there had never been a pool.
     let mut config = lab.config();
     config.pools.clear();
     let status = with_driver!(open_driver(Preference::Auto).unwrap(), |driver| {

@@ -11,7 +11,7 @@ use std::{path::Path, rc::Rc};
 
 const SIZE_BYTES: u64 = 16 << 20;
 
-/// Runs one test on every driver that there is.
+/// Runs one test on every driver of this host.
 macro_rules! on_each_driver {
     ($($test:ident),+ $(,)?) => {
         $(#[test]
@@ -45,7 +45,7 @@ fn config(path: &Path, direct: bool) -> FileConfig {
     FileConfig { name, path, size_bytes, block_bytes: 512, direct, thin: true, read_only: false }
 }
 
-/// The same disk, through the page cache and, if the file system has that, past it.
+/// The same disk, through the page cache and, if the file system can, with direct I/O.
 fn disks<D: Driver>(host: &mut Host<D>, path: &Path, mut test: impl FnMut(&mut Host<D>, FileDisk)) {
     for direct in [false, true] {
         let disk = host.open_file(&config(path, direct)).unwrap();
@@ -79,7 +79,7 @@ mod bodies {
                 assert!(std::fs::read(&path).unwrap()[offset..offset + len] == data);
             }
             let stats = disk.stats();
-            // Through the page cache, a durable write is flushed by itself.
+            // Through the page cache, a durable write includes a flush.
             let flushes = if disk.is_direct() { 3 } else { 4 };
             assert_eq!(
                 (stats.read_bytes, stats.flushes, stats.errors),
@@ -124,7 +124,7 @@ mod bodies {
         let path = dir.path().join("disk");
         let disk = host.open_file(&config(&path, false)).unwrap();
         let (files, runtime) = (host.files(), host.runtime());
-        // The second one waits a little, and gets it when the first one releases it.
+        // The second one waits a little, and gets the lock when the first one releases it.
         let second = config(&path, false);
         let opened = host.block_on(async move {
             let begun = runtime.now();

@@ -1,4 +1,4 @@
-//! What a pool's users see: thin volumes, snapshots, clones, limits, settings; before and after it is opened anew.
+//! A pool as its users see it: thin volumes, snapshots, clones, limits, settings; before and after it is opened again.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use bytes::{Bytes, BytesMut};
@@ -35,7 +35,7 @@ async fn put(disk: &dyn Disk, offset: u64, len: u64, byte: u8) {
     disk.write(offset, Bytes::from(vec![byte; len as usize]), true).await.unwrap();
 }
 
-/// The byte that fills a range; panics if it is not one.
+/// The byte that fills a range; panics if the bytes differ.
 async fn byte_of(disk: &dyn Disk, offset: u64, len: u64) -> u8 {
     let bytes = disk.read(offset, BytesMut::zeroed(len as usize)).await.unwrap();
     assert!(bytes.iter().all(|byte| *byte == bytes[0]), "one byte in {offset}+{len}");
@@ -199,7 +199,7 @@ fn a_full_pool_says_so_and_takes_writes_again_when_pages_come_back() {
         assert!(status.warning);
         assert_eq!((pages * PAGE, status.used_bytes), (status.size_bytes, status.size_bytes));
         put(volume.as_ref(), 0, PAGE, 6).await;
-        // Not even durable yet: the write waits for that.
+        // The discard is not durable yet: the write waits for it.
         volume.discard(PAGE, 2 * PAGE).await.unwrap();
         put(volume.as_ref(), pages * PAGE, 2 * PAGE, 7).await;
         assert_eq!(byte_of(volume.as_ref(), PAGE, 2 * PAGE).await, 0);
@@ -289,7 +289,7 @@ fn a_large_snapshot_goes_in_steps_and_others_have_their_turn() {
             put(volume.as_ref(), leaf * LEAF_BYTES, MIN_PAGE_BYTES, 2).await;
         }
         assert_eq!(pages(&pool), LEAVES + LEAVES / 2);
-        // In memory nothing takes time, so the clock moves once between two steps and at no other time.
+        // Operations on memory take no time, so the clock moves once between two steps and at no other time.
         let begun = runtime.now();
         let deleting = pool.delete_snapshot("v0", "s1");
         put(volume.as_ref(), (LEAVES - 1) * LEAF_BYTES, MIN_PAGE_BYTES, 3).await;

@@ -1,4 +1,5 @@
-//! A pool's metadata when the disk damages it, when it is interrupted anywhere, and when room for it runs short.
+//! A pool's metadata when the disk damages it, when a write is interrupted at any point, and when space for it runs
+//! low.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use bytes::{Bytes, BytesMut};
@@ -45,7 +46,7 @@ async fn check(runtime: Runtime, disk: Rc<dyn Disk>) -> Result<(), PoolError> {
     let (volume, view) = (pool.volume("v0").unwrap(), pool.view("v0", "s1")?);
     assert_eq!(volume.read(PAGE, BytesMut::zeroed(PAGE as usize)).await?[..], [2; PAGE as usize]);
     assert_eq!(view.read(PAGE, BytesMut::zeroed(PAGE as usize)).await?[..], [1; PAGE as usize]);
-    // What was mended is written to as before.
+    // The repaired copy is written to as before.
     pool.put_setting("key", Some(Bytes::from("value"))).await
 }
 
@@ -112,7 +113,7 @@ fn a_disk_that_fails_stops_changes_and_a_restart_finds_what_was_acknowledged() {
     run(&mut executor, |runtime| check(runtime, Rc::new(disk))).unwrap();
 }
 
-/// Cuts the power after each number of operations, and looks at what a drive that lost everything, or nothing, kept.
+/// Cuts the power after each number of operations, and checks the contents with all unflushed writes lost, or none.
 #[test]
 fn a_pool_that_is_being_made_is_there_wholly_or_not_at_all() {
     let mut found = [0; 2];
@@ -161,7 +162,7 @@ fn room_for_metadata_suffices_for_every_page_and_is_refused_to_others_in_time() 
         };
         assert_eq!(error, PoolError::Disk(DiskError::Full("p0".into())));
         assert!(settings > 100, "{settings}");
-        // Each page in a leaf of its own is the most that pages can need.
+        // The maximum that pages can need is one leaf for each.
         let pages = pool.status().size_bytes / PAGE;
         for index in 0..pages {
             volume.write(index * 64 * PAGE, Bytes::from(vec![5; 512]), false).await.unwrap();

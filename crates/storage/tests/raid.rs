@@ -1,4 +1,4 @@
-//! What a RAID set costs, who is believed after a restart, and who takes whose place.
+//! The cost of operations of a RAID set, and the members that are used after a restart or a replacement.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use bytes::{Bytes, BytesMut};
@@ -50,7 +50,7 @@ fn reads_and_writes(disks: &[Rc<dyn Disk>]) -> (u64, u64) {
     (sum(|stats| stats.reads), sum(|stats| stats.writes))
 }
 
-/// Disk reads and writes of one write, once its region's flags are up.
+/// Disk reads and writes of one write, once the flags of its region are set.
 fn cost(level: RaidLevel, members: usize, offset: u64, len: u64) -> (u64, u64) {
     let mut executor = Executor::new();
     let disks = disks(0..members, 64 << 20);
@@ -141,7 +141,7 @@ fn a_set_comes_back_only_as_what_it_was() {
     assert_eq!(none.map(|_| ()), Err(RaidError::NotFound("r0".into())));
     let first = create(&mut executor, &config(RaidLevel::Raid6), &disks);
     write(&mut executor, &first, 0, 4096, 1);
-    // Made anew, by a set with fewer generations behind it.
+    // Made again, by a set with fewer generations.
     let set = create(&mut executor, &config(RaidLevel::Raid5), &disks);
     write(&mut executor, &set, 0, 4096, 2);
     let reversed: Vec<_> = disks.iter().rev().cloned().collect();
@@ -188,7 +188,7 @@ fn a_spare_takes_over_and_the_rebuild_keeps_its_rate() {
     run(&mut executor, until_optimal(runtime.clone(), Rc::clone(&set)));
     let took_s = (runtime.now() - begun) as f64 / 1e9;
     assert!((3.4..4.2).contains(&took_s), "16 MiB at 4 MiB/s took {took_s} s");
-    // The new member holds its part: the set bears another failure.
+    // The new member has its data: the set tolerates another failure.
     let failing = Rc::clone(&set);
     run(&mut executor, async move { failing.fail_disk("d0").await }).unwrap();
     reads_as(&mut executor, &set, 0, 1 << 20, 7);

@@ -1,4 +1,4 @@
-//! Ethernet, IPv4, IPv6 and TCP headers: where they are, and the few fields that a NIC reads or rewrites.
+//! Ethernet, IPv4, IPv6 and TCP headers: their positions, and the few fields that a NIC reads or rewrites.
 
 /// Longest headers that are copied: Ethernet 14, IPv4 60, TCP 60.
 pub(super) const HEADER_BYTES_MAX: usize = 134;
@@ -26,7 +26,7 @@ pub(super) mod vnet {
     pub(crate) const GSO_NONE: u8 = 0;
     pub(crate) const GSO_TCP4: u8 = 1;
     pub(crate) const GSO_TCP6: u8 = 4;
-    /// Set beside the type if the first segment has CWR.
+    /// Added to the type if the first segment has CWR.
     pub(crate) const GSO_ECN: u8 = 0x80;
 
     pub(crate) fn flags(packet: &[u8]) -> u8 {
@@ -69,17 +69,17 @@ const TCP_CHECKSUM: usize = 16;
 /// Where the flags are.
 const TCP_FLAGS: usize = 13;
 
-/// What is where in a frame.
+/// The positions of the headers in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeaderLayout {
     pub(super) network: NetworkHeader,
-    /// Where TCP (or UDP) begins.
+    /// Offset of TCP (or UDP).
     pub(super) transport: usize,
     pub(super) is_tcp: bool,
     has_ports: bool,
-    /// Where the TCP payload begins; the whole frame if it is not TCP.
+    /// Offset of the TCP payload; the whole frame if it is not TCP.
     pub(super) header_bytes: usize,
-    /// Where it ends: padding of short frames comes after it.
+    /// Its end: padding of short frames follows.
     pub(super) end: usize,
 }
 
@@ -112,7 +112,7 @@ impl HeaderLayout {
     fn of_v4(frame: &[u8]) -> Option<Self> {
         let ip = frame.get(ETHERNET_BYTES..ETHERNET_BYTES + 20)?;
         let header = usize::from(ip[0] & 15) * 4;
-        // Fragments have no ports, or cannot be judged by those that do.
+        // Fragments have no ports, or only some have them.
         let is_fragment = u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff != 0;
         if ip[0] >> 4 != 4 || header < 20 || frame.len() < ETHERNET_BYTES + header {
             return None;
@@ -136,7 +136,7 @@ impl HeaderLayout {
         protocol: u8,
         end: usize,
     ) -> Option<Self> {
-        // Packets to be cut may be longer than the length field can say.
+        // Packets for segmentation may be longer than the maximum of the length field.
         let end = if end > ETHERNET_BYTES && end <= frame.len() { end } else { frame.len() };
         let has_ports = matches!(protocol, PROTOCOL_TCP | PROTOCOL_UDP) && frame.len() >= transport + 4;
         let plain = Self { network, transport, is_tcp: false, has_ports, header_bytes: end, end };
@@ -190,7 +190,7 @@ impl HeaderLayout {
         }
     }
 
-    /// Makes headers say that so many bytes of payload follow, and that it is the packet `id_offset` after the given one.
+    /// Sets the headers for this many bytes of payload, and for the packet `id_offset` after the given one.
     pub(super) fn set_length(&self, headers: &mut [u8], payload: usize, id_offset: usize) {
         let bytes = self.header_bytes - ETHERNET_BYTES + payload;
         match self.network {
@@ -203,7 +203,7 @@ impl HeaderLayout {
             NetworkHeader::V6 => put(headers, ETHERNET_BYTES + 4, (bytes - IPV6_BYTES) as u16),
             NetworkHeader::Other => {}
         }
-        // The field of an unfinished checksum holds the sum of the pseudo header, not inverted.
+        // The field of an incomplete checksum has the sum of the pseudo header, not inverted.
         let addresses = match self.network {
             NetworkHeader::V4 => ETHERNET_BYTES + 12..ETHERNET_BYTES + 20,
             NetworkHeader::V6 => ETHERNET_BYTES + 8..ETHERNET_BYTES + 40,
@@ -232,7 +232,7 @@ impl HeaderLayout {
         headers[self.transport + TCP_FLAGS] = flags;
     }
 
-    /// Whether two headers of the same layout differ only in what may differ between segments that follow each other:
+    /// Whether two headers of the same layout differ only in the fields that may differ between consecutive segments:
     /// length, identification, checksums, sequence, flags, window.
     pub(super) fn is_same_stream(&self, one: &[u8], other: &[u8]) -> bool {
         let network_ends = match self.network {

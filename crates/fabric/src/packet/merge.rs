@@ -1,4 +1,4 @@
-//! Frames on their way into a host: segments that follow each other merged, headers written, everything handed on in order.
+//! Frames for a host: merges consecutive segments, writes headers, passes everything on in order.
 
 use super::{
     Segment,
@@ -8,9 +8,9 @@ use linerate_io::net::VNET_HEADER_BYTES;
 use linerate_link::Frame;
 use std::{io::IoSlice, ops::Range, rc::Rc};
 
-/// Most bytes of a merged packet after the Ethernet header: what an IPv4 header can say.
+/// Most bytes of a merged packet after the Ethernet header: the maximum of an IPv4 header.
 const MERGED_BYTES_MAX: usize = 65_535;
-/// Most ranges of payload in one packet: 64 KiB in frames of MTU 1500 that their host cut itself, and some.
+/// Most ranges of payload in one packet: 64 KiB in frames of MTU 1500 that their host cut itself, and some more.
 const PIECES_MAX: usize = 63;
 /// Conversations that a NIC merges at the same time.
 const OPEN_MAX: usize = 16;
@@ -33,14 +33,14 @@ struct Burst<T> {
     to: T,
     flow: u32,
     marked: bool,
-    /// The first segment, whose headers are used, and its payload with what follows it in the same packet.
+    /// The first segment, whose headers are used, and its payload with the consecutive payload in the same packet.
     first: Segment,
     range: Range<usize>,
     /// Further payload, neighbours joined.
     more: Vec<Piece>,
     segments: usize,
     bytes: usize,
-    /// Payload of the first segment: all but the last have as much.
+    /// Payload of the first segment: all except the last have the same length.
     segment_bytes: usize,
     next_sequence: u32,
     flags: u8,
@@ -53,7 +53,7 @@ impl<T: Copy + PartialEq> Merger<T> {
         Self { open: Vec::with_capacity(OPEN_MAX), spare: Vec::with_capacity(OPEN_MAX) }
     }
 
-    /// Takes a frame. Complete packets go to `out`: the packet's pieces, and the number of frames in it.
+    /// Adds a frame. Complete packets go to `out`: the packet's pieces, and the number of frames in it.
     pub(crate) fn take(
         &mut self,
         to: T,
@@ -81,7 +81,7 @@ impl<T: Copy + PartialEq> Merger<T> {
         self.open.push(Burst::new(to, frame, more));
     }
 
-    /// The interrupt is over: everything goes.
+    /// The interrupt has ended: all packets are complete.
     pub(crate) fn finish(&mut self, out: &mut impl FnMut(T, &[IoSlice<'_>], usize)) {
         while !self.open.is_empty() {
             self.emit(0, out);
@@ -120,7 +120,7 @@ impl Segment {
         self.packet.payload(self.index)
     }
 
-    /// Plain TCP data. What opens, closes or resets a connection, and pure acknowledgements, go by themselves.
+    /// Plain TCP data. Segments that open, close or reset a connection, and pure acknowledgements, are not merged.
     fn is_mergeable(&self) -> bool {
         self.packet.layout.is_tcp
             && !self.payload().is_empty()
@@ -224,7 +224,7 @@ impl<T: Copy> Burst<T> {
         out(self.to, &slices[..self.more.len() + 2], self.segments);
     }
 
-    /// A frame as its host handed it over: only a mark has to be written into it.
+    /// A frame without changes: only a mark must be written into it.
     fn emit_whole(&self, out: &mut impl FnMut(T, &[IoSlice<'_>], usize)) {
         let packet = &self.first.packet;
         let unfinished = vnet::flags(&packet.bytes) & vnet::NEEDS_CSUM != 0;

@@ -1,4 +1,4 @@
-//! Packets cut into frames and merged again: nothing is lost, added or changed on the way, and every header is true.
+//! Packets cut into frames and merged again: nothing is lost, added or changed, and every header is right.
 
 use super::*;
 use linerate_link::Frame;
@@ -99,7 +99,7 @@ fn sum_of(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// What a host was given.
+/// A packet that a host received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Given {
     header: Vec<u8>,
@@ -143,7 +143,8 @@ impl Given {
         assert_eq!(self.header[0], vnet::NEEDS_CSUM);
         let start = usize::from(u16::from_ne_bytes([self.header[6], self.header[7]]));
         assert_eq!(start, transport);
-        // Completing the checksum as the header says must give a segment whose sum with its pseudo header is right.
+        // The checksum must be completed as the header says; the sum of the segment with its pseudo header must then be
+        // right.
         let addresses = if transport == 34 { &network[12..20] } else { &network[8..40] };
         let mut pseudo = addresses.to_vec();
         pseudo.extend([0, 6]);

@@ -1,4 +1,4 @@
-//! How what is in force changes: everything is checked, then the kernel is asked, and only then the network changes.
+//! Changes of the current settings: everything is checked, then the kernel is asked, and only then the network changes.
 
 use super::{FabricPlan, PortSettings, TrunkSettings};
 use crate::{
@@ -10,7 +10,7 @@ use linerate_io::system;
 use linerate_link::{InterfaceId, LinkConfig, Nanos, Network, SwitchConfig};
 use std::{collections::BTreeMap, io};
 
-/// What a change comes to.
+/// The result of a change.
 struct Changed {
     switches: Vec<(String, SwitchConfig)>,
     ports: Vec<(String, PortSettings)>,
@@ -19,10 +19,10 @@ struct Changed {
     mtus: Vec<(usize, u32)>,
 }
 
-/// Why a change did not happen. Everything is as it was.
+/// Why a change was not made. Nothing has changed.
 #[derive(Debug)]
 pub(crate) enum ChangeFailure {
-    /// It makes no sense.
+    /// It is invalid.
     Spec(SpecError),
     /// The kernel refused a part of it.
     Host(String, io::Error),
@@ -35,7 +35,8 @@ impl From<SpecError> for ChangeFailure {
 }
 
 impl FabricPlan {
-    /// Changes what is named, and returns the monotonic time at which it did. If anything in it is wrong nothing changes.
+    /// Makes a change, and returns the monotonic time at which it took effect. If anything in it is wrong nothing
+    /// changes.
     pub(crate) fn change(
         &mut self,
         change: &ChangeSpec,
@@ -74,7 +75,7 @@ impl FabricPlan {
         Ok(at)
     }
 
-    /// Lets every host see whether its cable leads anywhere.
+    /// Tells every host whether its cable has a carrier.
     fn set_carriers(&self, network: &Network<Segment>, hosts: &mut Hosts) -> Result<(), ChangeFailure> {
         for port in self.ports.values() {
             let carrier = network.carrier(port.nic);
@@ -164,7 +165,7 @@ fn changed_links(
     Ok(links)
 }
 
-/// Gives TAPs and their interfaces new MTUs; if the kernel refuses one, those before it get their old ones back.
+/// Sets new MTUs of TAPs and their interfaces; if the kernel refuses one, the earlier ones are restored.
 fn set_mtus(
     mtus: &[(usize, u32)],
     network: &mut Network<Segment>,
@@ -174,7 +175,7 @@ fn set_mtus(
         let Err(error) = hosts.list[index].tap.set_mtu(mtu) else { continue };
         for &(index, _) in &mtus[..position] {
             let host = &hosts.list[index];
-            // It had this one a moment ago.
+            // The interface had this MTU before.
             drop(host.tap.set_mtu(host.mtu));
         }
         return Err(ChangeFailure::Host(hosts.list[index].name.clone(), error));

@@ -1,4 +1,4 @@
-//! What may change while a fabric runs: only the keys that are given do.
+//! Changes of a running fabric: only the given keys change.
 
 use super::SpecError;
 use linerate_link::{FaultConfig, FlowControl, LinkConfig, NicConfig, Schedule, SwitchConfig, WireConfig};
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChangeSpec {
-    /// Port -> what changes.
+    /// Port -> its changes.
     pub ports: BTreeMap<String, PortChange>,
-    /// Trunk -> what changes.
+    /// Trunk -> its changes.
     pub trunks: BTreeMap<String, TrunkChange>,
-    /// Switch -> what changes.
+    /// Switch -> its changes.
     pub switches: BTreeMap<String, SwitchChange>,
 }
 
@@ -30,7 +30,7 @@ pub struct PortChange {
     pub queue_bytes: Option<u64>,
     /// Interface (by its name on this port) -> MTU. The fabric changes it on the interface as well.
     pub mtu: BTreeMap<String, u32>,
-    /// Link of the cable, counted from 0 -> what changes. The host loses its carrier when the last one goes down.
+    /// Link of the cable, counted from 0 -> its changes. The host loses its carrier when the last one goes down.
     pub links: BTreeMap<u32, LinkChange>,
 }
 
@@ -42,7 +42,7 @@ pub struct TrunkChange {
     pub wire: WireChange,
     /// See [`super::TrunkSpec::queue_bytes`].
     pub queue_bytes: Option<u64>,
-    /// Link of the cable, counted from 0 -> what changes.
+    /// Link of the cable, counted from 0 -> its changes.
     pub links: BTreeMap<u32, LinkChange>,
 }
 

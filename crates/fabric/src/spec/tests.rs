@@ -1,4 +1,4 @@
-//! Specifications that are taken, and those that are refused with the place that is wrong.
+//! Valid specifications, and invalid ones that are refused with the place of the fault.
 
 use super::*;
 use serde_json::{Value, json};

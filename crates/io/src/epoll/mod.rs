@@ -2,10 +2,10 @@
 //!
 //! One busy connection costs one `epoll_wait`, one `recvmsg` and one `sendmsg` per batch:
 //!
-//! - A receive that filled less than it could has drained the socket, so the next one waits for an edge without asking
-//!   the kernel again (unless the peer has hung up, which raises no further edge).
-//! - A send is tried at once; what the socket does not take waits for the writable edge.
-//! - While completions are at hand, the kernel is not asked for more, but at least every few polls, so that one busy
+//! - A receive that filled less than it could has drained the socket. So the next one waits for an edge without asking
+//!   the kernel again (unless the peer has closed its side, because then there is no further edge).
+//! - A send is tried at once; the rest waits for the writable edge.
+//! - While there are completions, the kernel is not asked for more, but at least every few polls, so that one busy
 //!   stream cannot starve the others.
 
 mod stream;
@@ -28,13 +28,13 @@ use std::{
 };
 use stream::{SendOp, Stream};
 
-/// Readiness reports taken from the kernel at a time.
+/// Readiness events read from the kernel at a time.
 const EVENTS_PER_WAIT: usize = 256;
-/// Polls that may be answered from what is at hand before the kernel is asked again.
+/// Polls that may be answered from existing completions before the kernel is asked again.
 const POLLS_WITHOUT_WAIT: u32 = 8;
-/// How long a listener rests after accepting failed for want of descriptors or memory, in nanoseconds.
+/// How long a listener pauses after accepting failed for lack of descriptors or memory, in nanoseconds.
 const ACCEPT_REST_NS: Nanos = 100_000_000;
-/// Connections accepted at a time: others wait no longer for a flood of them than for this many.
+/// Connections accepted at a time, so that a flood of them does not delay others for longer.
 const ACCEPTS_AT_A_TIME: usize = 32;
 /// Token of the waker; handles use a generation in the upper half and cannot reach it.
 const WAKER_TOKEN: u64 = u64::MAX;
@@ -71,14 +71,14 @@ pub struct EpollDriver {
     epoll: OwnedFd,
     waker: Waker,
     objects: Slots<Object>,
-    /// Declared before `regions`: its threads end before the memory they work on goes away.
+    /// Declared before `regions`: its threads must end before their memory is freed.
     files: Option<FilePool>,
     regions: Regions,
-    /// Completions that the next poll hands out.
+    /// Completions for the next poll.
     ready: Ready,
     /// Streams with a receive to try, because their socket may hold bytes.
     readable: Vec<Handle>,
-    /// Listeners that rest after an error, or have more to accept.
+    /// Listeners that pause after an error, or have more to accept.
     resting: Vec<Handle>,
     events: Box<[libc::epoll_event]>,
     pieces: Vec<libc::iovec>,
@@ -173,7 +173,7 @@ impl EpollDriver {
         Ok(pool)
     }
 
-    /// Asks the kernel for readiness and acts on it.
+    /// Asks the kernel for readiness and handles it.
     fn wait(&mut self, wait: Wait) -> io::Result<()> {
         self.polls_without_wait = 0;
         let wait = match (wait, self.rest_ends()) {
@@ -274,7 +274,7 @@ impl EpollDriver {
                     self.ready.push(Completion::Accepted { listener: handle, result: Ok(accepted) });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The connection was gone again or its path reported an error; the next one may be fine.
+                // The connection was closed already or its path reported an error; the next one may work.
                 Err(error) if !socket::is_shortage(&error) => {}
                 Err(error) => {
                     listener.resting_until = Some(system::now_ns() + ACCEPT_REST_NS);
@@ -283,7 +283,7 @@ impl EpollDriver {
                 }
             }
         }
-        // There is no further edge for the connections that are left: the next wait continues with them.
+        // The remaining connections cause no further edge: the next wait continues with them.
         listener.resting_until = None;
         self.resting.push(handle);
     }

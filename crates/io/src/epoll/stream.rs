@@ -26,9 +26,9 @@ impl SendOp {
 pub(super) struct Stream {
     pub(super) socket: TcpStream,
     connecting: bool,
-    /// The socket may hold bytes: set by an edge, cleared by a receive that took all there was.
+    /// The socket may hold bytes: set by an edge, cleared by a receive that has drained it.
     readable: bool,
-    /// The socket may take bytes: set by an edge, cleared by a short send.
+    /// The socket may accept bytes: set by an edge, cleared by a short send.
     writable: bool,
     /// The peer has closed its side (or the connection failed): no edge will follow, so receiving must be tried.
     hung_up: bool,
@@ -57,7 +57,7 @@ impl Stream {
         !self.connecting && self.recv.is_none() && self.send.is_none()
     }
 
-    /// Takes over a readiness report.
+    /// Records a readiness event.
     pub(super) fn note_ready(&mut self, handle: Handle, events: u32, ready: &mut Ready) {
         let has = |flags: libc::c_int| events & flags as u32 != 0;
         if self.connecting {
@@ -78,7 +78,7 @@ impl Stream {
         self.readable && self.recv.is_some()
     }
 
-    /// Takes a receive. Errors give the buffer back: nothing to fill, or a segment outside its region.
+    /// Starts a receive. Errors return the buffer: there is nothing to fill, or a segment is outside its region.
     pub(super) fn start_recv(
         &mut self,
         mut buffer: Buffer,
@@ -98,7 +98,7 @@ impl Stream {
         Ok(())
     }
 
-    /// What the waiting receive gets goes into its buffer only. False: none waits.
+    /// From now on the waiting receive uses its buffer only. False: none waits.
     pub(super) fn retract(&mut self) -> bool {
         let Some(buffer) = &mut self.recv else { return false };
         self.recv_pieces.clear();
@@ -108,7 +108,7 @@ impl Stream {
     }
 
     pub(super) fn try_recv(&mut self, handle: Handle, ready: &mut Ready) {
-        // No receive waits, or its bytes are not there yet.
+        // No receive waits, or its bytes have not arrived yet.
         let Some(buffer) = self.recv.take_if(|_| self.readable) else { return };
         let room: usize = self.recv_pieces.iter().map(|piece| piece.iov_len).sum();
         let result = socket::receive(&self.socket, &mut self.recv_pieces);
@@ -129,7 +129,7 @@ impl Stream {
         self.send = Some(op);
     }
 
-    /// Sends as much as the socket takes.
+    /// Sends as much as the socket accepts.
     pub(super) fn try_send(
         &mut self,
         handle: Handle,
@@ -137,7 +137,7 @@ impl Stream {
         pieces: &mut Vec<iovec>,
         ready: &mut Ready,
     ) {
-        // No send waits, or the socket has no room.
+        // No send waits, or the socket has no space.
         let Some(op) = self.send.as_mut().filter(|_| self.writable) else { return };
         let result = loop {
             if let Err(error) = op.progress.pieces(&op.outgoing, regions, pieces) {

@@ -1,4 +1,4 @@
-//! Files and block devices: opened, measured, and worked on by blocking calls (which drivers keep off their thread).
+//! Files and block devices: opened, measured, and accessed by blocking calls (drivers run these on other threads).
 
 pub mod space;
 
@@ -18,25 +18,25 @@ use std::{
 const BLKZEROOUT: libc::c_ulong = 0x127F;
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 
-/// What kind of object a path opened as: deallocation differs.
+/// The kind of an opened object: deallocation differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
-    /// Space is taken as it is written, and given back when it is discarded.
+    /// Space is taken at writes, and returned by discards.
     Regular,
-    /// All of its space is allocated, and stays so.
+    /// All of its space is allocated, and stays allocated.
     Allocated,
     Block,
 }
 
-/// Opens `path`, extends it and allocates its space where the options ask for that. A new file that cannot be had as it is
-/// asked for is not left behind.
+/// Opens `path`, extends it and allocates its space if the options require it. If a new file cannot be made as
+/// required, it is removed.
 pub(crate) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, FileKind)> {
     let opened = open_there(path, options)?;
     match prepare(&opened, path, options) {
         Ok(kind) => Ok((opened, kind)),
         Err(error) => {
             if options.create && options.exclusive {
-                // It is of no use; that it could not be removed either would say less than the first error.
+                // The file is useless; the first error says more than a failure to remove it.
                 let _ = fs::remove_file(path);
             }
             Err(error)
@@ -74,7 +74,7 @@ fn prepare(file: &File, path: &Path, options: &FileOptions) -> io::Result<FileKi
         && file.metadata()?.len() < size_bytes
     {
         file.set_len(size_bytes)?;
-        // A disk that is used from now on must be found again after a power cut: the name is the folder's content.
+        // After a power cut the new disk must be found: its name is in the folder's content.
         file.sync_all()?;
         sync_folder_of(path)?;
     }
@@ -84,7 +84,8 @@ fn prepare(file: &File, path: &Path, options: &FileOptions) -> io::Result<FileKi
     let metadata = file.metadata()?;
     let lacks_bytes = metadata.len().saturating_sub(space::allocated_bytes(&metadata));
     if lacks_bytes > 0 {
-        // Some file systems would allocate what they have, and leave others nothing, before they say that it is not enough.
+        // Some file systems would allocate all of their space, and leave none for others, before they report that it is
+        // not enough.
         if lacks_bytes > space::free_bytes(file)? {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -94,7 +95,7 @@ fn prepare(file: &File, path: &Path, options: &FileOptions) -> io::Result<FileKi
     Ok(FileKind::Allocated)
 }
 
-/// Sees to it that writes to a range find space, without changing what it holds. `Unsupported`: the file system cannot.
+/// Reserves space for writes to a range, without changing its contents. `Unsupported`: the file system cannot.
 pub(crate) fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, len as i64) })
@@ -103,7 +104,7 @@ pub(crate) fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder)?.sync_all() {
-        // Some network file systems keep folders in order by themselves and have no such call.
+        // Some network file systems keep folders durable themselves and have no such call.
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             Ok(())
         }
@@ -129,8 +130,8 @@ pub(crate) fn discard_mode(kind: FileKind) -> libc::c_int {
     zeros | libc::FALLOC_FL_KEEP_SIZE
 }
 
-/// Makes a range read as zeros. Its space is given back, unless all of the file is to stay allocated; where a device cannot
-/// do that, it is overwritten with zeros.
+/// Makes a range read as zeros. Its space is returned, unless the whole file must stay allocated; if a device cannot do
+/// that, it is overwritten with zeros.
 pub(crate) fn discard(file: &File, kind: FileKind, offset: u64, len: u64) -> io::Result<()> {
     match kind {
         FileKind::Regular | FileKind::Allocated => {
@@ -140,8 +141,8 @@ pub(crate) fn discard(file: &File, kind: FileKind, offset: u64, len: u64) -> io:
         }
         FileKind::Block => {
             let range = [offset, len];
-            // SAFETY: BLKZEROOUT reads two u64. (BLKDISCARD would not promise zeros; this deallocates where the
-            // device yields zeros for it, and writes zeros elsewhere.)
+            // SAFETY: BLKZEROOUT reads two u64. (BLKDISCARD does not guarantee zeros; this call deallocates if the
+            // device then returns zeros, and writes zeros otherwise.)
             check(unsafe { libc::ioctl(file.as_raw_fd(), BLKZEROOUT, range.as_ptr()) })
         }
     }

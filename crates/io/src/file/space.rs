@@ -1,6 +1,6 @@
-//! How much space files have, and how much is left for them on their file systems.
+//! The space of files, and the free space of their file systems.
 //!
-//! A look may block for as long as a file system does not answer, so a thread of its own looks.
+//! A check may block for as long as a file system does not answer, so a separate thread makes it.
 
 use rustix::fs::{StatVfs, fstatvfs, statvfs};
 use std::{
@@ -21,17 +21,17 @@ const STAT_BLOCK_BYTES: u64 = 512;
 /// A regular file and its file system, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSpace {
-    /// Number of the file system: files that share one share its free space.
+    /// Number of the file system: its files share its free space.
     pub file_system: u64,
-    /// What this process may still use of the file system.
+    /// The space of the file system that this process may still use.
     pub free_bytes: u64,
     /// The file's length.
     pub size_bytes: u64,
-    /// What is allocated of it.
+    /// Its allocated space.
     pub allocated_bytes: u64,
 }
 
-/// Looks at a regular file; none for what is no regular file.
+/// The space of a regular file; None if it is not a regular file.
 pub fn file_space(path: &Path) -> io::Result<Option<FileSpace>> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -45,23 +45,23 @@ pub fn file_space(path: &Path) -> io::Result<Option<FileSpace>> {
     }))
 }
 
-/// What is free on the file system of a folder, and its number.
+/// The free space of the file system of a folder, and its number.
 pub fn folder_space(folder: &Path) -> io::Result<(u64, u64)> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     Ok((fs::metadata(folder)?.dev(), free_of(&statvfs(folder)?)))
 }
 
-/// What is allocated of a regular file.
+/// The allocated space of a regular file.
 pub(crate) fn allocated_bytes(metadata: &Metadata) -> u64 {
     metadata.blocks() * STAT_BLOCK_BYTES
 }
 
-/// What is free on the file system of an open file.
+/// The free space of the file system of an open file.
 pub(crate) fn free_bytes(file: &File) -> io::Result<u64> {
     Ok(free_of(&fstatvfs(file)?))
 }
 
-/// Why there may be no file of that name, in words.
+/// Why no file of that name may be made, in words.
 pub fn absence(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
@@ -80,7 +80,7 @@ fn free_of(found: &StatVfs) -> u64 {
     blocks.saturating_mul(found.f_frsize)
 }
 
-/// Looks at files again and again, in a thread that ends with it.
+/// Checks files repeatedly, in a thread that ends with it.
 pub struct SpaceWatch(Arc<Shared>);
 
 struct Shared {
@@ -105,13 +105,13 @@ impl SpaceWatch {
         Ok(Self(shared))
     }
 
-    /// Looks at these files from now on, and soon.
+    /// Checks these files from now on, the first time soon.
     pub fn set_paths(&self, paths: Vec<PathBuf>) {
         self.0.lock().paths = paths;
         self.0.changed.notify_all();
     }
 
-    /// What was found last; a file that could not be looked at is left out.
+    /// The last results; files that could not be checked are left out.
     pub fn latest(&self) -> BTreeMap<PathBuf, FileSpace> {
         self.0.lock().latest.clone()
     }
@@ -128,7 +128,7 @@ impl Shared {
             if state.is_over {
                 return;
             }
-            // Woken early, it looks once more than it had to.
+            // After an early wake it checks once more than necessary.
             let waited = self.changed.wait_timeout(state, every).unwrap_or_else(PoisonError::into_inner);
             if waited.0.is_over {
                 return;
@@ -136,14 +136,14 @@ impl Shared {
         }
     }
 
-    /// Nothing between lock and unlock can panic, so a poisoned lock still guards sound data.
+    /// No code between lock and unlock can panic, so a poisoned lock still guards valid data.
     fn lock(&self) -> MutexGuard<'_, WatchedFiles> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for SpaceWatch {
-    /// The thread is not waited for: a file system may not answer.
+    /// The drop does not wait for the thread, because a file system may not answer.
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.changed.notify_all();

@@ -1,7 +1,7 @@
-//! Networks as the kernel has them: TCP sockets, namespaces that a thread may enter, TAP interfaces, and waiting for
-//! many of them; and how links and addresses change ([`NetWatch`]).
+//! Networks of the kernel: TCP sockets, namespaces that a thread may enter, TAP interfaces, waiting for many of them,
+//! and changes of links and addresses ([`NetWatch`]).
 //!
-//! Open `tap.rs` for what a packet looks like on its way between this process and a host's stack.
+//! `tap.rs` describes a packet between this process and a host's stack.
 
 pub mod netns;
 mod poller;

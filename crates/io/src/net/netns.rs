@@ -6,7 +6,7 @@ use rustix::{
 };
 use std::{fs::File, io, os::fd::AsFd, path::Path, thread};
 
-/// Moves the calling thread, and only it, into a network namespace for good.
+/// Moves only the calling thread into a network namespace, permanently.
 ///
 /// Errors: no such file; not a network namespace (`InvalidInput`); not ours to enter (`PermissionDenied`).
 pub fn enter(netns: &Path) -> io::Result<()> {
@@ -22,8 +22,8 @@ fn about(netns: &Path, what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the network namespace {} {what}: {error}", netns.display()))
 }
 
-/// Runs `work` in a network namespace (none = the caller's own) and returns what it does. The calling thread stays where it
-/// is: another one does the work and ends.
+/// Runs `work` in a network namespace (None: the caller's own) and returns its result. The calling thread stays in its
+/// namespace: another thread runs the work and ends.
 pub fn within<T: Send>(netns: Option<&Path>, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let Some(netns) = netns else { return work() };
     thread::scope(|scope| {
@@ -56,7 +56,7 @@ mod tests {
         let before = own().unwrap();
         match within(Some(Path::new("/proc/thread-self/ns/net")), own) {
             Ok(inside) => assert_eq!(inside, before),
-            // Even one's own namespace may only be entered with a capability.
+            // A capability is required even to enter one's own namespace.
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         }
         assert_eq!(own().unwrap(), before);

@@ -12,7 +12,7 @@ use rustix::{
 };
 use std::{io, num::NonZero, os::fd::OwnedFd, time::Duration};
 
-/// What the events of the waker carry instead of an index.
+/// The event data of the waker, instead of an index.
 const WAKE: u64 = u64::MAX;
 /// Events taken at once; more come with the next call.
 const EVENTS: usize = 64;
@@ -25,8 +25,8 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// A poller that waits for nothing but its waker. The calling thread is the one that will wait: its timers become
-    /// exact.
+    /// A poller that waits only for its waker so far. The calling thread must be the one that will wait: its timers
+    /// become exact.
     pub fn new() -> io::Result<Self> {
         set_current_timer_slack(NonZero::new(1))?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -40,15 +40,15 @@ impl Poller {
         self.waker.clone()
     }
 
-    /// Watches a TAP, which `wait` will name by this index.
+    /// Watches a TAP; `wait` will report this index.
     pub fn add(&self, tap: &Tap, index: usize) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, tap, EventData::new_u64(index as u64), EventFlags::IN | EventFlags::ET)?)
     }
 
-    /// Waits until a TAP has something to read, the waker is used or the time is over (none = never), and names the TAPs.
+    /// Waits until a TAP is readable, the waker is used or the time is over (None: never), and reports the TAPs.
     /// Returns whether the waker was used.
     pub fn wait(&mut self, timeout: Option<Duration>, mut readable: impl FnMut(usize)) -> io::Result<bool> {
-        // epoll itself counts in milliseconds where old kernels are to be served; a poll of its file does not.
+        // On old kernels epoll itself counts in milliseconds; a poll of its file does not.
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         if let Some(timeout) = timeout.filter(|timeout| !timeout.is_zero()) {
             self.sleep(timeout)?;
@@ -93,7 +93,7 @@ mod tests {
     fn a_short_wait_is_not_rounded_up_to_a_millisecond() {
         let mut poller = Poller::new().unwrap();
         let mut shortest = Duration::MAX;
-        // On a busy machine most take longer; the shortest of many shows the requested time.
+        // On a busy machine most take longer; the shortest of many has the requested time.
         for _ in 0..200 {
             let began = now_ns();
             assert!(!poller.wait(Some(Duration::from_micros(100)), |_| {}).unwrap());

@@ -1,5 +1,5 @@
-//! The length of an interface's transmit queue. The old way to set it (ioctl) wants a right over the whole machine; route
-//! netlink wants one over the interface's namespace, which is all that a user has who is not root.
+//! The length of an interface's transmit queue. The old way to set it (ioctl) requires a right for the whole machine;
+//! route netlink requires one for the interface's namespace, and a user without root can have that.
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
@@ -10,7 +10,7 @@ const NLM_F_ACK: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 /// Header, `ifinfomsg`, one attribute.
 const MESSAGE_BYTES: usize = 16 + 16 + 8;
-/// Where the error number is in the answer: after its header.
+/// Offset of the error number in the answer: after its header.
 const ERROR_AT: usize = 16;
 
 /// Sets it for the interface of this index in the namespace of the calling thread.

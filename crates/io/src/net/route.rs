@@ -1,4 +1,5 @@
-//! The rtnetlink(7) messages that name links and addresses: requests for lists, and what replies and notifications report.
+//! The rtnetlink(7) messages about links and addresses: requests for lists, and the contents of replies and
+//! notifications.
 //!
 //! Only the attributes in use are decoded: a message counts even if a later kernel changes another attribute of it.
 
@@ -24,13 +25,13 @@ const ADDRESS_BYTES: usize = 8;
 /// The content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RouteFact {
-    /// A link exists under this name; `up`: it is set up and has a carrier.
+    /// A link with this name exists; `up`: it is set up and has a carrier.
     Link { index: u32, name: String, up: bool },
-    /// A link is gone.
+    /// A link was removed.
     LinkGone { index: u32 },
-    /// A link has an address that can be used.
+    /// A link has a usable address.
     Address { index: u32, address: IpAddr },
-    /// The address is gone, or cannot be used yet.
+    /// The address was removed, or cannot be used yet.
     AddressGone { index: u32, address: IpAddr },
     /// The kernel changed links or addresses while it listed them, so the list may be incomplete.
     Interrupted,
@@ -104,7 +105,7 @@ fn link(exists: bool, body: &[u8]) -> Option<RouteFact> {
 fn address(exists: bool, body: &[u8]) -> Option<RouteFact> {
     let AddressHeader { index, flags, .. } = AddressHeader::parse(body).ok()?;
     let mut flags = AddressFlags::from_bits_retain(flags.bits().into());
-    // On a point-to-point link `Address` is the peer's. `Local` is absent where the two are the same (IPv6).
+    // On a point-to-point link `Address` is the peer's. `Local` is missing if the two are the same (IPv6).
     let (mut any, mut local) = (None, None);
     for attribute in attributes(body.get(ADDRESS_BYTES..)?) {
         match AddressAttribute::parse(&attribute) {

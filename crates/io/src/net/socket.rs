@@ -1,4 +1,4 @@
-//! TCP sockets: made, set up, and asked how they are.
+//! TCP sockets: make, configure, and query them.
 
 use crate::{SocketOptions, TcpInfo, gather::PIECES_PER_CALL};
 use libc::iovec;
@@ -23,7 +23,7 @@ pub(crate) fn listen(addr: SocketAddr, options: &SocketOptions) -> io::Result<Tc
     Ok(TcpListener::from(socket))
 }
 
-/// A socket ready to connect to `addr`, not blocking, bound where the options say.
+/// A socket for a connection to `addr`, not blocking, bound as the options require.
 pub(crate) fn open_for(addr: SocketAddr, options: &SocketOptions) -> io::Result<TcpStream> {
     let socket = open(addr)?;
     set_before_connect(socket.as_fd(), options)?;
@@ -37,7 +37,7 @@ pub(crate) fn open_for(addr: SocketAddr, options: &SocketOptions) -> io::Result<
     Ok(TcpStream::from(socket))
 }
 
-/// Starts connecting. `Ok(true)` = connected already, `Ok(false)` = under way.
+/// Starts connecting. `Ok(true)`: connected already; `Ok(false)`: in progress.
 pub(crate) fn start_connect(socket: &TcpStream, addr: SocketAddr) -> io::Result<bool> {
     match rustix::net::connect(socket, &addr) {
         Ok(()) => Ok(true),
@@ -46,22 +46,22 @@ pub(crate) fn start_connect(socket: &TcpStream, addr: SocketAddr) -> io::Result<
     }
 }
 
-/// Hands over what the socket takes without waiting, repeated if interrupted; a closed connection is an error and no
+/// Sends what the socket accepts without waiting, repeated if interrupted; a closed connection is an error and not a
 /// signal.
 pub(crate) fn transmit(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
     let (fd, flags, message) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL, message(pieces));
     // SAFETY: the pieces are in attached regions and in the arena of a list that the driver owns.
     repeated(|| match pieces {
-        // One piece needs no message, which the kernel would copy and check.
+        // A single piece needs no message, which the kernel would copy and check.
         [piece] => unsafe { libc::send(fd, piece.iov_base, piece.iov_len, flags) },
         _ => unsafe { libc::sendmsg(fd, &raw const message, flags) },
     })
 }
 
-/// Takes what has arrived without waiting, repeated if interrupted; 0 = the peer has closed its side.
+/// Receives what has arrived without waiting, repeated if interrupted; 0: the peer has closed its side.
 pub(crate) fn receive(socket: &TcpStream, pieces: &mut [iovec]) -> io::Result<usize> {
     let (fd, flags, mut message) = (socket.as_raw_fd(), libc::MSG_DONTWAIT, message(pieces));
-    // SAFETY: the pieces are in attached regions and in a buffer that the driver owns for the time being.
+    // SAFETY: the pieces are in attached regions and in a buffer that the driver owns at this time.
     repeated(|| match pieces {
         [piece] => unsafe { libc::recv(fd, piece.iov_base, piece.iov_len, flags) },
         _ => unsafe { libc::recvmsg(fd, &raw mut message, flags) },
@@ -90,7 +90,7 @@ fn repeated(mut call: impl FnMut() -> isize) -> io::Result<usize> {
     }
 }
 
-/// Settings that matter only on a connection: delays, keep-alive, user timeout.
+/// Settings that are needed only on a connection: delays, keep-alive, user timeout.
 pub(crate) fn set_stream(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
     sockopt::set_tcp_nodelay(socket, options.nodelay)?;
     if options.quickack {
@@ -108,7 +108,7 @@ pub(crate) fn set_stream(socket: BorrowedFd<'_>, options: &SocketOptions) -> io:
     Ok(())
 }
 
-/// Settings that have to be there before the handshake: buffers decide the window scale.
+/// Settings that are needed before the handshake: buffers decide the window scale.
 pub(crate) fn set_before_connect(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
     if let Some(bytes) = options.send_buffer_bytes {
         sockopt::set_socket_send_buffer_size(socket, bytes as usize)?;
@@ -125,7 +125,7 @@ pub(crate) fn set_before_connect(socket: BorrowedFd<'_>, options: &SocketOptions
     Ok(())
 }
 
-/// Accepting failed for want of descriptors or memory: trying again at once would only spin.
+/// Accepting failed for lack of descriptors or memory: an immediate retry would only spin.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     let shortage = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error.raw_os_error().is_some_and(|code| shortage.contains(&code))

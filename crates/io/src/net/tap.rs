@@ -1,9 +1,9 @@
-//! A TAP interface: the kernel's end looks like a NIC to a host's stack, ours is a file of Ethernet frames.
+//! A TAP interface: for the host's stack the kernel's end is a NIC; our end is a file of Ethernet frames.
 //!
-//! Every packet begins with a `virtio_net_hdr` (10 bytes, host byte order), which lets the stack leave work to the NIC,
-//! as it does with real ones: checksums (`NEEDS_CSUM`: the field holds the sum of the pseudo header, the rest is to be
-//! added) and segmentation (`gso_type`, `gso_size`: up to 64 KiB of TCP that the NIC cuts into frames). In the other
-//! direction the same header reports that a NIC has verified a checksum, or has merged segments.
+//! Every packet begins with a `virtio_net_hdr` (10 bytes, host byte order). With it the stack can leave work to the
+//! NIC, as with real ones: checksums (`NEEDS_CSUM`: the field has the sum of the pseudo header, the rest must be added)
+//! and segmentation (`gso_type`, `gso_size`: up to 64 KiB of TCP that the NIC cuts into frames). In the other direction
+//! the same header reports that a NIC has verified a checksum, or has merged segments.
 
 use crate::net::{netns, queue};
 use rustix::{
@@ -22,22 +22,22 @@ use std::{
 /// Length of the header in front of every frame.
 pub const VNET_HEADER_BYTES: usize = 10;
 
-/// How a TAP is made.
+/// Options of a TAP.
 #[derive(Clone, Copy, Debug)]
 pub struct TapOptions<'a> {
     /// Name of the interface, at most 15 bytes.
     pub name: &'a str,
-    /// Its address; none = one that the kernel makes up.
+    /// Its address; None: the kernel makes one.
     pub mac: Option<[u8; 6]>,
     /// Longest payload of a frame.
     pub mtu: u32,
     /// Packets that the kernel keeps for us before it drops.
     pub queue_frames: u32,
-    /// What we write is received by the kernel's NAPI of the namespace, not by the writing thread itself.
+    /// The kernel's NAPI of the namespace receives our packets, not the writing thread itself.
     pub napi: bool,
 }
 
-/// A TAP interface; it vanishes when this is dropped.
+/// A TAP interface; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct Tap {
     file: OwnedFd,
@@ -47,9 +47,9 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Makes an interface in a namespace (none = the caller's). It has a carrier, and is down until it is set up.
+    /// Makes an interface in a namespace (None: the caller's). It has a carrier, and is down until it is set up.
     ///
-    /// Errors: as of [`netns::enter`]; no `/dev/net/tun`; no permission; the name is taken (`ResourceBusy`).
+    /// Errors: those of [`netns::enter`]; no `/dev/net/tun`; no permission; the name is in use (`ResourceBusy`).
     pub fn open(path: Option<&Path>, options: &TapOptions<'_>) -> io::Result<Self> {
         netns::within(path, || {
             let tap = Self {
@@ -80,8 +80,8 @@ impl Tap {
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     }
 
-    /// Reads one packet with its header into the spare capacity of a vector, which should have room for 64 KiB and the
-    /// headers. False if there is none, or there will be none: the interface is gone.
+    /// Reads one packet with its header into the spare capacity of a vector, which should have space for 64 KiB and the
+    /// headers. False if there is none now, or never again because the interface was removed.
     pub fn read(&self, into: &mut Vec<u8>) -> io::Result<bool> {
         match rustix::io::read(&self.file, spare_capacity(into)) {
             Ok(_) => Ok(true),
@@ -90,8 +90,8 @@ impl Tap {
         }
     }
 
-    /// Writes one packet: its header, then a frame in any number of pieces. False if the host does not take it: the
-    /// interface is down or gone, or memory is short.
+    /// Writes one packet: its header, then a frame in any number of pieces. False if the host does not accept it: the
+    /// interface is down or removed, or there is too little memory.
     pub fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
         match rustix::io::writev(&self.file, pieces) {
             Ok(_) => Ok(true),
@@ -115,7 +115,7 @@ impl Tap {
         ioctl(&self.control, libc::SIOCSIFMTU, &mut request)
     }
 
-    /// Sets the carrier on or off, as the host sees it. Does nothing if the interface is gone.
+    /// Sets the carrier on or off for the host. Does nothing if the interface was removed.
     pub fn set_carrier(&self, up: bool) -> io::Result<()> {
         let mut up = c_int::from(up);
         // SAFETY: the kernel reads one int.

@@ -1,4 +1,4 @@
-//! Watching a network namespace: links that go up and down, addresses that come and go.
+//! Watches a network namespace: links that go up and down, addresses that are added and removed.
 //!
 //! The kernel reports every change over one netlink socket. When the socket overflows, all links and addresses are listed
 //! again and compared with the last view; the only effect is a delay. The same comparison makes repeated and outdated
@@ -24,7 +24,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Longer than any datagram that the kernel makes of links and addresses.
+/// Longer than any datagram of the kernel about links and addresses.
 const DATAGRAM_BYTES: usize = 64 * 1024;
 /// Most attempts at a list that changes interrupt.
 const LISTS_MAX: u32 = 20;
@@ -37,19 +37,19 @@ pub enum NetEvent {
         /// Its name.
         interface: String,
     },
-    /// It is set down, has lost its carrier, or is gone.
+    /// It is set down, has lost its carrier, or was removed.
     LinkDown {
         /// Its name.
         interface: String,
     },
-    /// The interface has got an address, which can be used now.
+    /// The interface has a new address, which can be used now.
     AddressAdded {
         /// The interface's name.
         interface: String,
         /// The address.
         address: IpAddr,
     },
-    /// The address is gone, alone or with its interface.
+    /// The address was removed, alone or with its interface.
     AddressRemoved {
         /// The interface's name.
         interface: String,
@@ -58,8 +58,8 @@ pub enum NetEvent {
     },
 }
 
-/// A view of the namespace in which it was opened, and a socket that reports changes of it. The socket (see
-/// [`AsFd`]) is readable when [`NetWatch::take`] has something to do; no call blocks for longer than a list takes.
+/// A view of the namespace in which it was opened, and a socket that reports its changes. The socket (see [`AsFd`]) is
+/// readable when [`NetWatch::take`] has work; no call blocks for longer than a list takes.
 #[derive(Debug)]
 pub struct NetWatch {
     socket: OwnedFd,
@@ -245,7 +245,7 @@ impl NetView {
         self.links.insert(index, link);
     }
 
-    /// Reports the differences to a newer view, and takes it over.
+    /// Reports the differences to a newer view, and replaces the view.
     fn change_to(&mut self, now: Self, report: &mut impl FnMut(NetEvent)) {
         let gone: Vec<u32> =
             self.links.keys().copied().filter(|index| !now.links.contains_key(index)).collect();
@@ -266,7 +266,7 @@ impl NetView {
 }
 
 impl WatchedLink {
-    /// Reports that the link is gone. Returns its addresses.
+    /// Reports that the link was removed. Returns its addresses.
     fn end(self, report: &mut impl FnMut(NetEvent)) -> BTreeSet<IpAddr> {
         for address in &self.addresses {
             report(NetEvent::AddressRemoved { interface: self.name.clone(), address: *address });

@@ -1,9 +1,9 @@
 //! The limit of memory in huge pages.
 //!
-//! Random access misses the TLB less there, which saves a sixth of an array's CPU time at 4K. But a huge page is occupied
-//! as a whole once a byte of it is written, and a volume that is written here and there would need more memory than
-//! its user expects. So every region in huge pages has to fit, as if it were written from end to end, in a
-//! part of what is free at first.
+//! Random access misses the TLB less often with huge pages, which saves a sixth of an array's CPU time at 4K. But a
+//! huge page takes memory as a whole once a byte of it is written, so a sparsely written volume would need more memory
+//! than its user expects. Therefore every region in huge pages must fit, as if it were fully written, into a part of
+//! the memory that is free at first.
 
 use crate::system;
 use std::sync::{
@@ -11,16 +11,16 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// Less than this is no whole huge page on the usual platforms.
+/// Less than this is not a whole huge page on the usual platforms.
 const LEN_BYTES_MIN: u64 = 2 << 20;
-/// The budget is one in so many of the available bytes: several arrays may run on one host.
+/// The budget is the available memory divided by this, because several arrays may run on one host.
 const ONE_IN: u64 = 4;
 
-/// Bytes that may still be asked for.
+/// Bytes that are still available.
 #[derive(Debug)]
 struct Budget(AtomicU64);
 
-/// Bytes of this process's budget, given back when dropped.
+/// Bytes of this process's budget, returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Share(u64);
 
@@ -44,7 +44,7 @@ impl Budget {
 }
 
 impl Share {
-    /// None: it is too short, or the budget too small for it.
+    /// None: the region is too short, or the budget too small.
     pub(crate) fn take(len_bytes: u64) -> Option<Self> {
         Budget::of_process().take(len_bytes).then_some(Self(len_bytes))
     }

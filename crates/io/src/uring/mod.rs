@@ -1,11 +1,11 @@
-//! The completion driver: every operation goes through one `io_uring`. Needs Linux 5.11; best from 6.1.
+//! The completion driver: every operation uses one `io_uring`. Needs Linux 5.11; best from 6.1.
 //!
-//! - An operation's memory lives in `op.rs` until its completion; closing a handle cancels its socket operations, and
-//!   the descriptor stays open until the last of them has come back. Dropping the driver waits for all of them.
-//! - At most one `io_uring_enter` per poll submits what was queued and waits; short lists are sent (`send.rs`), and what
-//!   arrived is received (`receive.rs`), by calls of their own.
-//! - Short sends, reads and writes resume by themselves. Block devices are discarded by a thread, for want of an
-//!   operation that promises zeros.
+//! - An operation's memory is in `op.rs` until its completion. Closing a handle cancels its socket operations, and the
+//!   descriptor stays open until the last of them has completed. Dropping the driver waits for all of them.
+//! - At most one `io_uring_enter` per poll submits the queue and waits. Separate calls send short lists (`send.rs`) and
+//!   receive arrived bytes (`receive.rs`).
+//! - Short sends, reads and writes resume by themselves. A thread discards on block devices, because the ring has no
+//!   operation that guarantees zeros.
 
 mod op;
 mod receive;
@@ -34,16 +34,16 @@ use std::{
     sync::Arc,
 };
 
-/// Polls that may be answered from what is at hand before the kernel is asked again.
+/// Polls that may be answered from existing completions before the kernel is asked again.
 const POLLS_WITHOUT_ENTER: u32 = 8;
-/// How long a listener rests after accepting failed for want of descriptors or memory, in nanoseconds.
+/// How long a listener pauses after accepting failed for lack of descriptors or memory, in nanoseconds.
 const ACCEPT_REST_NS: Nanos = 100_000_000;
 /// `user_data` of the waker, of finished blocking file operations, and of cancellations.
 const WAKER: u64 = u64::MAX;
 const FILES: u64 = u64::MAX - 1;
 const CANCEL: u64 = u64::MAX - 2;
 
-/// What one call moves at most; the rest of a longer piece follows by itself.
+/// The most that one call moves; the rest of a longer piece follows by itself.
 fn length_u32(piece: &libc::iovec) -> u32 {
     u32::try_from(piece.iov_len).unwrap_or(u32::MAX)
 }
@@ -52,7 +52,7 @@ type Ready = Vec<Completion<TcpStream>>;
 
 enum Body {
     Listener(TcpListener),
-    /// A stream, and whether its last receive took everything there was.
+    /// A stream, and whether its last receive has drained the socket.
     Stream {
         socket: TcpStream,
         drained: bool,
@@ -60,7 +60,7 @@ enum Body {
     File(OpenFile),
 }
 
-/// An object and how many operations in flight hold its descriptor.
+/// An object, and how many operations in flight use its descriptor.
 struct Object {
     body: Body,
     in_flight: u32,
@@ -84,19 +84,19 @@ pub struct UringDriver {
     waker: Waker,
     objects: Slots<Object>,
     ops: Ops,
-    /// Declared before `regions`: its threads end before the memory they work on goes away.
+    /// Declared before `regions`: its threads must end before their memory is freed.
     files: Option<FilePool>,
     regions: Regions,
     ready: Ready,
     idle: receive::Idle,
     /// Receives done since the last poll.
     received: u32,
-    /// Listeners that rest after an error, until when.
+    /// Listeners that pause after an error, and until when.
     resting: Vec<(Handle, Nanos)>,
     polls_without_enter: u32,
-    /// A send waits to be submitted, which is promised for the next poll.
+    /// A send waits to be submitted; the next poll must submit it.
     send_queued: bool,
-    /// Pieces of the list that is sent just now.
+    /// Pieces of the list that is being sent.
     pieces: Vec<libc::iovec>,
 }
 
@@ -137,7 +137,7 @@ impl UringDriver {
         }
     }
 
-    /// Starts the operation in slot `index`, whose memory is ready.
+    /// Starts the operation in slot `index`; its memory is ready.
     fn start(&mut self, index: u32, kind: OpKind, entry: squeue::Entry) {
         let op = self.ops.get(index);
         op.kind = Some(kind);
@@ -160,7 +160,7 @@ impl UringDriver {
         self.start(index, OpKind::Accept, entry);
     }
 
-    /// Queues a read or write of the pieces that the operation still has.
+    /// Queues a read or write of the remaining pieces of the operation.
     fn start_transfer(&mut self, index: u32, kind: OpKind) {
         let op = self.ops.get(index);
         let handle = op.handle;
@@ -224,7 +224,7 @@ impl UringDriver {
         }
     }
 
-    /// Takes over everything that the kernel has completed.
+    /// Handles everything that the kernel has completed.
     fn reap(&mut self) -> io::Result<()> {
         while self.received < RECEIVES_PER_POLL
             && let Some((number, result)) = self.ring.completion()
@@ -249,7 +249,7 @@ impl UringDriver {
         Ok(())
     }
 
-    /// An operation has come back: resume it, or report it and free its slot.
+    /// An operation has completed: resume it, or report it and free its slot.
     fn finish(&mut self, index: u32, result: i32) {
         let op = self.ops.get(index);
         let (handle, kind) = (op.handle, op.kind.take());
@@ -285,7 +285,7 @@ impl UringDriver {
         }
     }
 
-    /// One operation less holds the object. Returns whether it is being closed; the last one out closes it.
+    /// One operation less uses the object. Returns whether it is being closed; the last operation closes it.
     fn release_object(&mut self, handle: Handle) -> bool {
         let Some(object) = self.objects.get_mut(handle) else {
             unreachable!("an object is kept until its last operation has ended")
@@ -332,7 +332,7 @@ impl UringDriver {
             Ok(fd) => {
                 // SAFETY: the kernel just opened this descriptor for us; it has no other owner.
                 let socket = unsafe { TcpStream::from_raw_fd(fd as i32) };
-                // A peer that is gone again has no address: drop it.
+                // A peer that has closed already has no address: drop it.
                 if let Ok(peer) = socket.peer_addr() {
                     self.ready.push(Completion::Accepted { listener, result: Ok((socket, peer)) });
                 }
@@ -351,7 +351,7 @@ impl UringDriver {
         let result = result.and_then(|_| {
             let (socket, _) = self.stream(stream).ok_or_else(stale)?;
             socket::take_error(socket)?;
-            // The ring does the waiting; on a socket that does not block it would give up instead.
+            // The ring waits; on a non-blocking socket it would return an error instead.
             socket.set_nonblocking(false)
         });
         self.ready.push(Completion::Connected { stream, result });
@@ -516,7 +516,7 @@ impl Driver for UringDriver {
         }
         for index in self.ops.cancellable(handle) {
             let entry = opcode::AsyncCancel::new(u64::from(index)).build().user_data(CANCEL);
-            // The queue can only refuse when the ring is broken, which the next poll reports.
+            // The queue can refuse only if the ring is broken, which the next poll reports.
             let _ = self.ring.push(&entry);
         }
     }
@@ -536,7 +536,7 @@ impl Driver for UringDriver {
 }
 
 impl Drop for UringDriver {
-    /// Takes back every operation before their memory goes away.
+    /// Waits for every operation before their memory is freed.
     fn drop(&mut self) {
         let everything: Vec<Handle> = self.objects.handles().collect();
         for handle in everything {
@@ -545,7 +545,7 @@ impl Drop for UringDriver {
         while self.ops.in_flight() > 0 {
             self.ready.clear();
             if self.enter(Wait::Forever).is_err() {
-                // Leaking is the only safe answer to a ring that can no longer say what it still works on.
+                // If the ring cannot report its operations any more, a leak is the only safe choice.
                 std::mem::forget(std::mem::take(&mut self.ops));
                 std::mem::forget(std::mem::take(&mut self.regions));
                 return;

@@ -1,14 +1,14 @@
-//! Operations in flight: everything the kernel may read or write until their completion, at addresses that stay put.
+//! Operations in flight: all memory that the kernel may read or write until their completion, at fixed addresses.
 
 use crate::{Handle, Outgoing, gather::SendProgress};
 use libc::iovec;
 
-/// What an operation does, and what it carries beyond its memory.
+/// The kind of an operation, with the data it needs besides its memory.
 #[derive(Debug)]
 pub(super) enum OpKind {
     Accept,
     Connect,
-    /// Waits for bytes; where they go beside the pieces is chosen when they are there.
+    /// Waits for bytes; besides the pieces, their destination is chosen when they have arrived.
     Recv {
         buffer_bytes: usize,
     },
@@ -44,10 +44,10 @@ pub(super) struct Op {
     pub(super) message: libc::msghdr,
 }
 
-/// The operations of one ring, by the number that travels through the kernel as `user_data`.
+/// The operations of one ring, by the number that the kernel returns as `user_data`.
 #[derive(Default)]
 pub(super) struct Ops {
-    // Boxed so that growing the table moves no operation.
+    // Boxed, so that a growing table does not move operations.
     #[expect(clippy::vec_box, reason = "the kernel holds addresses into the boxes")]
     slots: Vec<Box<Op>>,
     free: Vec<u32>,

@@ -1,15 +1,15 @@
-//! Receives: the ring reports that bytes are there, and a separate call reads them.
+//! Receives: the ring reports that bytes have arrived, and a separate call reads them.
 //!
-//! So no buffer is tied to a stream that waits: the bytes go into the buffer that was used last, which is still in the
-//! core's cache. With hundreds of streams that are served in turn, each with a buffer of its own, every receive would go
-//! into memory that no cache holds. For the same reason few receives are done per poll, before their bytes are looked at.
+//! So no buffer is tied to a waiting stream: the bytes are read into the buffer that was used last, which is still in
+//! the core's cache. With hundreds of streams that are served in turn, each with its own buffer, every receive would
+//! use memory that is in no cache. For the same reason there are few receives per poll, before their bytes are handled.
 
 use super::{Body, Object, UringDriver, op::OpKind};
 use crate::{Buffer, Completion, Handle, Seg, gather::push_buffer, net::socket, slots::stale};
 use io_uring::{opcode, types};
 use std::{io, os::fd::AsRawFd};
 
-/// Receives per poll; what else is ready waits for the next one. They take some 2 MiB when each brings 32 reads of 4 KiB.
+/// Receives per poll; other ready streams wait for the next one. They take about 2 MiB if each has 32 reads of 4 KiB.
 pub(super) const RECEIVES_PER_POLL: u32 = 16;
 
 /// The buffers of all receives that wait.
@@ -23,7 +23,7 @@ impl Idle {
         }
     }
 
-    /// The one of `len` bytes that came last. Every receive takes as long a buffer as it has put.
+    /// The buffer of `len` bytes that was returned last. Every receive takes as long a buffer as it has returned.
     fn take(&mut self, len: usize) -> Buffer {
         let found = self.0.iter().rposition(|buffer| buffer.len() == len);
         found.map_or_else(Buffer::default, |at| self.0.swap_remove(at))
@@ -31,7 +31,7 @@ impl Idle {
 }
 
 impl UringDriver {
-    /// Starts a receive, which is done at once if the last one left something.
+    /// Starts a receive, which is done at once if the last one left bytes.
     pub(super) fn begin_recv(&mut self, stream: Handle, direct: &[Seg], buffer: Buffer) {
         let Some((_, drained)) = self.stream(stream) else {
             return self.ready.push(Completion::Received { stream, result: Err(stale()), buffer });
@@ -58,7 +58,7 @@ impl UringDriver {
         }
     }
 
-    /// What the waiting receive gets goes into its buffer only. False: none waits.
+    /// From now on the waiting receive uses its buffer only. False: none waits.
     pub(super) fn retract_recv(&mut self, stream: Handle) -> bool {
         let Some(index) = self.ops.receive_of(stream) else { return false };
         // The ring has no access to the pieces: a separate call fills them.
@@ -66,7 +66,7 @@ impl UringDriver {
         true
     }
 
-    /// The ring reports that bytes are there, or an error.
+    /// The ring reports that bytes have arrived, or an error.
     pub(super) fn finish_await(
         &mut self,
         index: u32,
@@ -92,7 +92,7 @@ impl UringDriver {
         self.start(index, OpKind::Recv { buffer_bytes }, poll.build());
     }
 
-    /// Takes what there is; if that is nothing, waits.
+    /// Receives what has arrived; if that is nothing, waits.
     fn receive(&mut self, index: u32, stream: Handle, buffer_bytes: usize) {
         let Some(Object { body: Body::Stream { socket, drained }, .. }) = self.objects.get_mut(stream) else {
             unreachable!("a stream is kept until its last operation has ended")

@@ -4,9 +4,9 @@ use crate::{Nanos, Wait};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::{io, marker::PhantomData, os::fd::BorrowedFd};
 
-/// Submission slots. A full queue is handed to the kernel early, so this bounds no caller.
+/// Submission slots. A full queue is submitted to the kernel early, so this does not limit callers.
 const SUBMISSIONS: u32 = 512;
-/// Completion slots; the kernel keeps what does not fit (`IORING_FEAT_NODROP`).
+/// Completion slots; the kernel keeps completions that do not fit (`IORING_FEAT_NODROP`).
 const COMPLETIONS: u32 = 4096;
 /// `IORING_ENTER_GETEVENTS`.
 const GETEVENTS: u32 = 1;
@@ -30,11 +30,11 @@ const NEEDED: [u8; 10] = [
 
 pub(super) struct Ring {
     uring: IoUring,
-    /// Task work waits until the ring is entered, so completions cannot appear by themselves.
+    /// Task work waits until the ring is entered, so completions do not appear without a call.
     deferred: bool,
     /// When the kernel ends a wait, latest first: one timer each.
     alarms: Vec<Nanos>,
-    /// Read by the kernel when the last of them is submitted, so it stays put.
+    /// The kernel reads it when the last of them is submitted, so it must not move.
     alarm: Box<types::Timespec>,
     /// A ring with a single issuer belongs to the thread that opened it.
     bound_to_thread: PhantomData<*mut ()>,
@@ -51,7 +51,7 @@ impl Ring {
         if missing.is_some() || !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel is too old (needs 5.11)"));
         }
-        // Saves a descriptor lookup per call; kernels before 5.18 go without.
+        // Saves a descriptor lookup per call; kernels before 5.18 do not have it.
         let _ = ring.uring.submitter().register_ring_fd();
         Ok(ring)
     }
@@ -81,15 +81,15 @@ impl Ring {
 
     /// Queues an operation; it reaches the kernel with the next [`Ring::enter`], or now if the queue is full.
     pub(super) fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: the memory that an entry names is in an operation or in an attached region, and both do not move
-        // until its completion (see `Ops` and `UringDriver::drop`).
+        // SAFETY: the memory of an entry is in an operation or in an attached region, and both do not move until its
+        // completion (see `Ops` and `UringDriver::drop`).
         while unsafe { self.uring.submission().push(entry) }.is_err() {
             self.uring.submit()?;
         }
         Ok(())
     }
 
-    /// Submits what is queued and lets completions happen; waits for the first one by `wait`.
+    /// Submits the queue and reaps completions; waits for the first one by `wait`.
     pub(super) fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let (queued, flagged) = {
             let submission = self.uring.submission();
@@ -97,7 +97,7 @@ impl Ring {
         };
         let entered = match wait {
             Wait::Never if queued == 0 && !flagged && self.deferred => return Ok(()),
-            // SAFETY: no argument is passed; the flag only asks for task work to be run.
+            // SAFETY: no argument is passed; the flag only requests task work.
             Wait::Never => unsafe {
                 self.uring.submitter().enter::<libc::sigset_t>(queued, 0, GETEVENTS, None)
             },
@@ -114,8 +114,8 @@ impl Ring {
         }
     }
 
-    /// Has a wait end at `until`, or earlier if a timer runs already: an early return now and then costs less than a
-    /// timer that is set and cancelled in every wait.
+    /// Ends a wait at `until`, or earlier if a timer is running already: an occasional early return costs less than to
+    /// set and cancel a timer in every wait.
     fn set_alarm(&mut self, until: Nanos) -> io::Result<()> {
         if self.alarms.last().is_some_and(|&earliest| earliest <= until) {
             return Ok(());
@@ -138,7 +138,7 @@ impl Ring {
         }
     }
 
-    /// Asks for a completion numbered `user_data` when `fd` becomes readable.
+    /// Requests a completion numbered `user_data` when `fd` becomes readable.
     pub(super) fn watch(&mut self, fd: BorrowedFd<'_>, user_data: u64) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         let poll = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), libc::POLLIN as u32);

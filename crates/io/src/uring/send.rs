@@ -1,17 +1,17 @@
-//! Sends: short lists leave at once, by a call each; the ring takes the rest, with the next poll.
+//! Sends: short lists are sent at once, by a call each; the ring sends the rest, with the next poll.
 
 use super::{Body, Object, UringDriver, length_u32, op::OpKind};
 use crate::{Completion, Handle, Outgoing, gather::SendProgress, net::socket, slots::stale};
 use io_uring::{opcode, types};
 use std::os::fd::AsRawFd;
 
-/// Lists up to this length are sent by a call of their own: that is quicker than the ring's way to the same call, and
-/// the rest of the turn runs while the peer works. At depth 1 it is worth 5 % of the round
-/// trips. Long lists fill the socket, and the ring resumes them.
+/// Lists up to this length are sent by a separate call: it is quicker than the same call through the ring, and the rest
+/// of the turn runs while the peer works. At depth 1 this gains 5 % of the round trips. Long lists fill the socket, and
+/// the ring resumes them.
 const AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
 impl UringDriver {
-    /// Sends a list, of which the ring gets what is left, and what is wrong with it.
+    /// Sends a list. The ring gets the rest, and reports errors.
     pub(super) fn begin_send(&mut self, stream: Handle, outgoing: Box<Outgoing>) {
         let mut progress = SendProgress::default();
         let is_short = outgoing.len_bytes() <= AT_ONCE_BYTES_MAX;
@@ -22,7 +22,7 @@ impl UringDriver {
         }
     }
 
-    /// Sends what the socket takes without waiting. False: something is left, or the ring is to report the error.
+    /// Sends what the socket accepts without waiting. False: a part is left, or the ring must report the error.
     fn send_at_once(&mut self, stream: Handle, outgoing: &Outgoing, progress: &mut SendProgress) -> bool {
         let Some(Object { body: Body::Stream { socket, .. }, closing: false, .. }) = self.objects.get(stream)
         else {
@@ -34,7 +34,7 @@ impl UringDriver {
             && socket::transmit(socket, pieces).is_ok_and(|sent| progress.advance(outgoing, sent))
     }
 
-    /// Has the ring send what `progress` leaves.
+    /// Queues the rest of a send, after `progress`, in the ring.
     pub(super) fn start_send(&mut self, stream: Handle, outgoing: Box<Outgoing>, progress: SendProgress) {
         let Some((socket, _)) = self.stream(stream) else {
             return self.ready.push(Completion::Sent { stream, result: Err(stale()), outgoing });
@@ -48,7 +48,7 @@ impl UringDriver {
             return self.ready.push(Completion::Sent { stream, result: filled, outgoing });
         }
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        // One piece needs no message, which the kernel would copy and check.
+        // A single piece needs no message, which the kernel would copy and check.
         let entry = if let [piece] = op.pieces.as_slice() {
             opcode::Send::new(fd, piece.iov_base.cast(), length_u32(piece)).flags(flags).build()
         } else {

@@ -89,7 +89,7 @@ pub(crate) fn allocated_files_keep_their_space_and_their_bytes<D: Driver<Socket 
         result => assert_eq!(result.unwrap(), 0),
     }
     assert!((65_536..SIZE_BYTES).contains(&allocated()), "{}", allocated());
-    // Opened to stay allocated, it is, and what is discarded reads as zeros all the same.
+    // Opened to stay allocated, it does, and discarded ranges read as zeros nevertheless.
     let options = FileOptions { write: true, allocate: true, ..FileOptions::default() };
     let whole = bench.driver.open(&path, &options).unwrap();
     assert!(allocated() >= SIZE_BYTES);

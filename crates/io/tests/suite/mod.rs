@@ -1,4 +1,4 @@
-//! The driver suite: helpers here, the tests by topic beside it.
+//! The driver suite: helpers here, the tests by topic in the other files.
 
 mod files;
 mod sockets;
@@ -14,10 +14,10 @@ use std::{
 };
 pub(crate) use waiting::*;
 
-/// Longest time that anything in the suite may take.
+/// Time limit of everything in the suite.
 pub(crate) const LIMIT_NS: u64 = 10_000_000_000;
 
-/// A driver under test and the completions that were not asked for yet.
+/// A driver under test, and the completions that were not expected yet.
 pub(crate) struct Bench<D: Driver> {
     pub(crate) driver: D,
     held: Vec<Completion<D::Socket>>,
@@ -31,7 +31,7 @@ impl<D: Driver<Socket = TcpStream>> Bench<D> {
         Self { driver, held: Vec::new() }
     }
 
-    /// Polls until `pick` takes a completion; others are kept for later.
+    /// Polls until `pick` accepts a completion; others are kept for later.
     pub(crate) fn expect<T>(
         &mut self,
         what: &str,

@@ -59,7 +59,7 @@ pub(crate) fn a_retracted_receive_fills_its_buffer_only<D: Driver<Socket = TcpSt
         assert_eq!((result.unwrap(), &buffer.as_slice()[..10]), (10, &b"0123456789"[..]), "round {round}");
         assert_eq!(region.compare(0, &[0; 16]), None, "the segments are left alone");
     }
-    // The next receive has segments again, and one that has found something keeps them.
+    // The next receive has segments again; a receive that has found bytes keeps them.
     peer.write_all(b"abcdef").unwrap();
     thread::sleep(std::time::Duration::from_millis(50));
     bench.driver.recv(stream, &segs, Buffer::new(16));
@@ -109,7 +109,7 @@ pub(crate) fn short_lists_fill_a_socket_and_keep_their_order<D: Driver<Socket = 
 ) {
     const LISTS: usize = 2000;
     let (stream, mut peer) = bench.pair();
-    // 20 MB: somewhere in between the peer, who reads late, makes a list stay behind in part.
+    // 20 MB: the peer reads late, so a list is sent only in part at some point.
     let list = |nth: usize| -> Vec<u8> { (nth..nth + 10_001).map(|at| (at % 251) as u8).collect() };
     let reader = thread::spawn(move || {
         thread::sleep(std::time::Duration::from_millis(100));
@@ -164,7 +164,7 @@ pub(crate) fn data_and_end_that_came_together_are_both_seen<D: Driver<Socket = T
     }
 }
 
-/// All other work is done between two handfuls of a flood.
+/// All other work is done between two small groups of a flood.
 pub(crate) fn a_flood_of_connections_comes_in_handfuls<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
     let (_, addr) = bench.listen(localhost());
     let peers: Vec<_> = (0..300).map(|_| TcpStream::connect(addr).unwrap()).collect();
@@ -319,7 +319,7 @@ pub(crate) fn dropping_the_driver_ends_what_is_in_flight<D: Driver<Socket = TcpS
     bench.driver.recv(stream, &[Seg { region: id, offset: 0, len: 4096 }], Buffer::new(100));
     bench.expect_nothing();
     drop(bench);
-    // The region is ours alone again, and nothing writes to it any more.
+    // Only the test owns the region again, and nothing writes to it any more.
     assert_eq!(std::sync::Arc::strong_count(&region), 1);
     let _ = peer.write_all(&[0xFF; 4096]);
     thread::sleep(std::time::Duration::from_millis(20));

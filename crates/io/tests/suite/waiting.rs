@@ -28,7 +28,7 @@ pub(crate) fn a_nearer_deadline_counts_and_an_old_one_disturbs_once<D: Driver<So
 ) {
     const MS: u64 = 1_000_000;
     let began = bench.driver.now();
-    // A wait for a far deadline that something else ends at once.
+    // Another thread ends a wait for a far deadline at once.
     D::wake(&bench.driver.waker());
     let mut out = Vec::new();
     while out.is_empty() {
@@ -95,7 +95,7 @@ pub(crate) fn a_receive_ends_with_a_buffer_as_long_as_its_own<D: Driver<Socket =
         for (at, (stream, _)) in pairs.iter().enumerate() {
             bench.recv(*stream, 100 + at % 5);
         }
-        // In another order than they wait in. In the last round they are closed instead.
+        // In another order than they wait. In the last round they are closed instead.
         for (at, (stream, peer)) in pairs.iter_mut().enumerate().rev() {
             if round == 2 {
                 bench.driver.close(*stream);

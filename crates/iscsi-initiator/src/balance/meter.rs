@@ -1,8 +1,8 @@
-//! What a path carries now and has carried: numbers that are updated when an I/O is queued and when it ends.
+//! The load of a path, now and since the last reading: numbers that are updated when an I/O is queued and when it ends.
 
 use linerate_io::Nanos;
 
-/// What a path has carried since the counters were last taken. Only I/Os that succeeded count.
+/// The counters of a path since they were last read. Only successful I/Os count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounters {
     /// Reads done.
@@ -18,22 +18,22 @@ pub struct PathCounters {
     pub service_sum_ns: u64,
     /// The longest of these times.
     pub service_max_ns: u64,
-    /// I/Os that were in flight when the path failed, and were sent again elsewhere.
+    /// I/Os that were in flight when the path failed, and were sent again over another path.
     pub requeued: u64,
 }
 
-/// What a policy may know about a path.
+/// The load of a path, for a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     /// I/Os queued or sent and not ended.
     pub(crate) ios: u32,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// Time per byte with a path's queue taken into account, in 1/1024 ns; 0 = not known yet.
+    /// Time per byte, including the path's queue, in 1/1024 ns; 0 = not known yet.
     pub(crate) cost: u64,
 }
 
-/// What an I/O moves.
+/// The direction and size of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moves {
     Read,
@@ -53,7 +53,7 @@ pub(crate) struct Meter {
 const PAST_SHIFT: u32 = 4;
 
 impl Meter {
-    /// An I/O of `bytes` is queued. Gives the bytes that are now in flight, its own included.
+    /// An I/O of `bytes` is queued. Returns the bytes that are now in flight, including its own.
     #[inline]
     pub(crate) fn begin(&mut self, bytes: u32) -> u64 {
         self.load.ios += 1;
@@ -68,7 +68,7 @@ impl Meter {
         self.load.bytes -= u64::from(bytes);
     }
 
-    /// An I/O has succeeded `service_ns` after it was sent behind bytes that made the queue `queue_bytes` long.
+    /// An I/O has succeeded `service_ns` after it was sent; the queue, with this I/O, was `queue_bytes` long.
     #[inline]
     pub(crate) fn done(&mut self, moves: Moves, bytes: u32, queue_bytes: u64, service_ns: Nanos) {
         let counters = &mut self.counters;

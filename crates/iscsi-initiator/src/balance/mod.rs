@@ -1,4 +1,4 @@
-//! How I/O is spread over several ways: the paths of a device, or the connections of a session.
+//! How I/O is spread over several routes: the paths of a device, or the connections of a session.
 
 mod meter;
 mod options;

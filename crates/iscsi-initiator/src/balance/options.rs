@@ -1,14 +1,14 @@
-//! What a selector needs to know.
+//! The options of a selector.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which of the usable paths an I/O takes. Under every policy the usable paths are the living ones that rank best:
+/// Which of the usable paths an I/O takes. Under every policy the usable paths are the working ones with the best rank:
 /// active/optimized before active/non-optimized (ALUA), and then those that are not on standby.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// The first in the list; the others only take over.
+    /// The first one in the list; the others are used only after it fails.
     FailoverOnly,
     /// Each in turn, for `ios_per_path` I/Os or `bytes_per_path` bytes. Every path is active: a path on standby is
     /// refused.
@@ -20,13 +20,13 @@ pub enum Policy {
     LeastQueueDepth,
     /// The one with the fewest bytes in flight.
     LeastBlocks,
-    /// The one with the least weight; those that share it take turns.
+    /// The one with the least weight; paths of equal weight take turns.
     WeightedPaths,
-    /// The one that would be done first, by the measured time per byte and the bytes in flight.
+    /// The one that would complete the I/O first, by the measured time per byte and the bytes in flight.
     ServiceTime,
 }
 
-/// What a selector needs to know.
+/// The options of a selector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BalanceOptions {
     pub(crate) policy: Policy,

@@ -1,14 +1,14 @@
-//! Where a LUN is: portal, target name, LUN.
+//! The address of a LUN: portal, target name, LUN.
 //!
-//! The written form is libiscsi's, so that a URL can be handed from tool to tool:
-//! `iscsi://[user[%secret]@]host[:port][/iqn[/lun]]`. IPv6 addresses stand in brackets.
+//! The text form is that of libiscsi, so that a URL can be used with several tools:
+//! `iscsi://[user[%secret]@]host[:port][/iqn[/lun]]`. IPv6 addresses are in brackets.
 
 use super::credentials::{Credentials, Secret};
 use linerate_iscsi_proto::send_targets::DEFAULT_PORT;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Host and port of a portal; the host may be a name. Its written form is that of [`PortalAddress::parse`].
+/// Host and port of a portal; the host may be a name. The text form is that of [`PortalAddress::parse`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String")]
 pub struct PortalAddress {
@@ -29,7 +29,7 @@ pub struct LunAddress {
     pub lun: u16,
 }
 
-/// What a URL may name, from a portal to a LUN.
+/// A URL, with all parts from a portal to a LUN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Where to connect.
@@ -151,7 +151,7 @@ fn credentials(login: &str) -> Credentials {
     Credentials { user: Some(user.to_owned()), secret, ..Credentials::default() }
 }
 
-/// The URL as it may be printed: without the login part.
+/// The URL for output: without the login part.
 fn shown(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://***@{place}"),
@@ -159,7 +159,7 @@ fn shown(url: &str) -> String {
     }
 }
 
-/// An address that cannot be used; the user's to mend.
+/// An invalid address; the user must correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
@@ -180,7 +180,7 @@ pub enum AddressError {
     Resolve {
         /// The portal as written.
         portal: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         reason: String,
     },
 }

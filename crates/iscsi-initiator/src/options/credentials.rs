@@ -18,7 +18,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// As the login needs them; none if there is no user.
+    /// The configuration for a login; None if there is no user.
     pub(crate) fn chap(&self) -> Result<Option<ChapConfig>, OptionsError> {
         let side = |name: &Option<String>, secret: &Option<Secret>| match (name, secret) {
             (None, None) => Ok(None),
@@ -61,7 +61,7 @@ impl fmt::Debug for Secret {
 impl Drop for Secret {
     fn drop(&mut self) {
         self.0.fill(0);
-        // Keeps the stores above from being removed as dead.
+        // Prevents removal of the stores above as dead code.
         std::hint::black_box(&self.0);
     }
 }

@@ -3,7 +3,7 @@
 use linerate_iscsi_proto::chap::ChapConfigError;
 use linerate_iscsi_proto::names::NameError;
 
-/// Options that cannot be used; the user must correct them.
+/// Invalid options; the user must correct them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
@@ -43,7 +43,7 @@ pub enum OptionsError {
     /// A list of paths that cannot be used.
     #[error("paths: {0}")]
     Paths(String),
-    /// Our name or the target's is no iSCSI name.
+    /// Our name or the target's name is not an iSCSI name.
     #[error("iSCSI name: {0}")]
     Name(#[from] NameError),
     /// CHAP settings that cannot be used.

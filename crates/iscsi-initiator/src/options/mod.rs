@@ -1,4 +1,4 @@
-//! What a user may set: where a LUN is, how its sessions and paths work, and with which credentials.
+//! The settings of the user: the address of a LUN, how its sessions and paths work, and the credentials.
 
 use linerate_io::Nanos;
 
@@ -11,7 +11,7 @@ pub(crate) mod session;
 /// One second on the driver's clock.
 pub(crate) const SECOND: Nanos = 1_000_000_000;
 
-/// Seconds as a user writes them, on the driver's clock.
+/// Converts seconds, as users write them, to the driver's clock.
 pub(crate) fn nanos(seconds: f64) -> Nanos {
     (seconds * SECOND as f64) as Nanos
 }

@@ -1,4 +1,4 @@
-//! Settings of a device with several paths. The words are those of the Windows MPIO control panel and of
+//! Settings of a device with several paths. The names are those of the Windows MPIO control panel and of
 //! multipath.conf.
 
 use super::address::PortalAddress;
@@ -14,16 +14,17 @@ use std::{borrow::Cow, net::IpAddr};
 /// Most paths of one device, its sessions counted one by one.
 pub const PATHS_MAX: usize = 256;
 
-/// One path to a LUN: from where, to where, and its priority. An empty list of paths means one path, the address's own.
+/// One path to a LUN: its source, its portal and its priority. An empty list of paths means one path, to the address
+/// itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathSpec {
     /// Its name in events and results; with several sessions they are called `name#1`, `name#2`, and so on.
     pub name: String,
-    /// Where it connects; none = the portal of the device's address.
+    /// Its portal; None: the portal of the device's address.
     #[serde(default)]
     pub portal: Option<PortalAddress>,
-    /// Local address that it starts from; none = that of the session options.
+    /// Its local address; None: that of the session options.
     #[serde(default)]
     pub source_address: Option<IpAddr>,
     /// Local interface whose link it depends on; see [`crate::Initiator::link_changed`].
@@ -38,7 +39,7 @@ pub struct PathSpec {
     /// For [`Policy::WeightedPaths`]: the path with the least weight is used.
     #[serde(default)]
     pub weight: u32,
-    /// Used only while no other path lives.
+    /// Used only while no other path works.
     #[serde(default)]
     pub standby: bool,
 }
@@ -67,16 +68,16 @@ impl PathSpec {
     }
 }
 
-/// When a path that is back is used again, if its priority is better than that of the paths in use. A path of the same
-/// priority always joins them at once.
+/// When a restored path is used again, if its priority is better than that of the paths in use. A path of the same
+/// priority is always used at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Failback {
     /// At once.
     #[default]
     Immediate,
-    /// When [`crate::Initiator::fail_back`] is called, or no other path is left.
+    /// When [`crate::Initiator::fail_back`] is called, or when no other path is left.
     Manual,
-    /// After so many seconds without another failure of it, or when no other path is left.
+    /// After this many seconds without another failure of it, or when no other path is left.
     Delayed(f64),
 }
 
@@ -91,7 +92,7 @@ impl JsonSchema for Failback {
 }
 
 impl Failback {
-    /// How long a better path that is back waits; none = until it is asked for.
+    /// How long a better restored path waits; None: until it is requested.
     pub(crate) fn delay_ns(self) -> Option<Nanos> {
         match self {
             Failback::Immediate => Some(0),
@@ -133,14 +134,14 @@ pub struct MultipathOptions {
     pub ios_per_path: u32,
     /// Round robin moves on after so many bytes; none = it counts I/Os.
     pub bytes_per_path: Option<u64>,
-    /// When a better path that is back is used again.
+    /// When a better restored path is used again.
     pub failback: Failback,
-    /// A path over which nothing comes for this time is dead.
+    /// A path that receives nothing for this time is dead.
     pub path_timeout_s: f64,
-    /// Longest pause between two attempts to bring a path back, and between two looks at the access state of a path
-    /// that is not in use.
+    /// Longest pause between two attempts to restore a path, and between two polls of the access state of an unused
+    /// path.
     pub checker_interval_s: f64,
-    /// How long I/O waits when no path is left; none = for ever, 0 = it fails at once.
+    /// How long I/O waits when no path is left; None: for ever, 0: it fails at once.
     pub no_path_queue_s: Option<f64>,
 }
 
@@ -159,7 +160,7 @@ impl Default for MultipathOptions {
 }
 
 impl MultipathOptions {
-    /// What the choice of a path depends on.
+    /// The options for the choice of a path.
     pub(crate) fn balance(&self) -> BalanceOptions {
         BalanceOptions {
             policy: self.policy,

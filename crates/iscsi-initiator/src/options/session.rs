@@ -18,7 +18,7 @@ pub enum DigestChoice {
     /// Offer no digest.
     #[default]
     None,
-    /// Insist on CRC32C; a target that refuses fails the login.
+    /// Require CRC32C; a target that refuses fails the login.
     Crc32c,
     /// Prefer CRC32C, accept none.
     Offer,
@@ -55,9 +55,9 @@ pub struct SessionOptions {
     pub header_digest: DigestChoice,
     /// `DataDigest` (RFC 7143 13.1).
     pub data_digest: DigestChoice,
-    /// `ImmediateData`: write data may ride in the command PDU (13.11).
+    /// `ImmediateData`: the command PDU may contain write data (13.11).
     pub immediate_data: bool,
-    /// `InitialR2T`: the target must ask for the first burst (13.10).
+    /// `InitialR2T`: the target must request the first burst (13.10).
     pub initial_r2t: bool,
     /// `FirstBurstLength` (13.14).
     pub first_burst_bytes: u32,
@@ -75,7 +75,7 @@ pub struct SessionOptions {
     pub recv_buffer_bytes: Option<u32>,
     /// `TCP_CONGESTION` by name, such as "cubic"; none is the host's default.
     pub congestion_control: Option<String>,
-    /// Local address that connections start from; none leaves it to the routes.
+    /// Local address of connections; None: the routes decide.
     pub source_address: Option<IpAddr>,
     /// Limit of TCP connect and login together.
     pub login_timeout_s: f64,
@@ -87,10 +87,10 @@ pub struct SessionOptions {
     pub ping_interval_s: f64,
     /// Time that a ping may take before the connection counts as lost.
     pub ping_timeout_s: f64,
-    /// `MaxConnections` that is offered (13.2), and connections that the session opens if the target agrees.
+    /// `MaxConnections` in our offer (13.2), and the number of connections that the session opens if the target agrees.
     pub connections: u16,
-    /// Portals, of the group that the first connection reaches, which the further connections go to in turn; none: where
-    /// the first one goes.
+    /// Portals for the further connections, in turn. They must be in the portal group of the first connection. None:
+    /// the portal of the first connection.
     pub connection_portals: Vec<PortalAddress>,
     /// Which connection a command takes.
     pub connection_policy: ConnectionPolicy,

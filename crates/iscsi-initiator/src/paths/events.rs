@@ -1,4 +1,4 @@
-//! What sessions report to the paths that use them, and what follows from it.
+//! The events of sessions, for the paths that use them.
 
 use super::path::{Connected, Hold, Phase};
 use super::state::PathInput;
@@ -17,7 +17,7 @@ use linerate_scsi_proto::alua::{self, AccessState, PortGroup};
 const TRANSITION_POLL_NS: Nanos = 100_000_000;
 
 impl Multipath {
-    /// The session of the path at `place` has reported something. [`Self::settle`] follows when all events are in.
+    /// The session of the path at `place` has reported an event. [`Self::settle`] follows after all events.
     #[cold]
     pub(crate) fn on_event<S: IoSink>(
         &mut self,
@@ -37,7 +37,7 @@ impl Multipath {
                 self.on_access_polled(place, *answer, reply, cx);
             }
             SessionEvent::RetryDone { order, .. } => self.on_retry_done(place, *order, cx),
-            // What it needs is done by `settle`.
+            // `settle` handles it.
             SessionEvent::HandedBack => {}
             SessionEvent::Targets(_) => unreachable!("a discovery session has no paths"),
         }
@@ -62,7 +62,7 @@ impl Multipath {
         true
     }
 
-    /// Asks for the access states over a path, if it is time for that or `now`.
+    /// Requests the access states over a path, if a poll is due or `now`.
     pub(super) fn poll<S: IoSink>(&mut self, place: usize, now: bool, cx: &mut PathContext<'_, S>) {
         let (checker_ns, lun) = (self.rules.checker_ns, self.device.lun);
         let path = &mut self.paths[place];
@@ -78,7 +78,7 @@ impl Multipath {
         let pause_ns = if moving { checker_ns.min(TRANSITION_POLL_NS) } else { checker_ns };
         connected.poll_at = cx.now.saturating_add(pause_ns);
         if connected.group.is_none() {
-            // A LUN that names no group can only be asked whether it takes commands now.
+            // A LUN without a group can only be probed for whether it accepts commands now.
             return self.recheck(place, cx);
         }
         connected.polling = true;
@@ -134,7 +134,7 @@ impl Multipath {
         }
     }
 
-    /// The LUN behind a path has answered all that it can in this access state.
+    /// The LUN behind a path has answered all commands that this access state permits.
     fn finish_probe<S: IoSink>(&mut self, place: usize, access: AccessState, cx: &mut PathContext<'_, S>) {
         let Phase::Checking(probe) = &mut self.paths[place].phase else {
             unreachable!("a path with a probe is Checking")
@@ -164,7 +164,7 @@ impl Multipath {
         }
     }
 
-    /// Takes the answers for the device's if they are the first, or compares them with those.
+    /// The first facts become those of the device; later ones are compared with them.
     fn compare(&mut self, facts: DeviceFacts) -> Result<(), Problem> {
         if self.device.facts.block_bytes == 0 {
             return self.device.accept(facts);
@@ -179,14 +179,14 @@ impl Multipath {
         result.map_err(|words| Problem::new(Blame::Peer, words))
     }
 
-    /// Gives a path up that does not lead to the device's disk.
+    /// Refuses a path that does not lead to the device's disk.
     fn refuse<S: IoSink>(&mut self, place: usize, problem: Problem, cx: &mut PathContext<'_, S>) {
         let path = &mut self.paths[place];
         if self.rules.fails_over {
             let words = format!("path {}: {}", path.name, problem.words);
             return cx.sessions.fail(path.session, LossReason::WrongLun { blame: problem.blame, words });
         }
-        // Other devices may use the session, so only this one ends.
+        // Other devices may use the session, so only this path ends.
         path.enter(PathInput::GaveUp, Phase::Refused);
         let (problem, error) = if self.device.state == DeviceState::Ready {
             let words = format!("after a new login {}", problem.words);
@@ -198,7 +198,7 @@ impl Multipath {
         self.lose(failure, error, cx);
     }
 
-    /// The access states of the target port groups concern every path.
+    /// The access states of the target port groups apply to every path.
     fn set_groups<S: IoSink>(&mut self, groups: &[PortGroup], cx: &mut PathContext<'_, S>) {
         let of = |path: &super::Path| {
             // A path that is not connected reads its state when it is probed.
@@ -213,7 +213,7 @@ impl Multipath {
         }
     }
 
-    /// The access state of a path's port. A path that is being checked finds it out itself.
+    /// The access state of a path's port. The probe reads the state of a path that is being checked.
     fn on_access<S: IoSink>(&mut self, place: usize, access: AccessState, cx: &mut PathContext<'_, S>) {
         let path = &mut self.paths[place];
         // The same: its probe reads the state.
@@ -229,7 +229,7 @@ impl Multipath {
         }
     }
 
-    /// Asks a LUN again who it is, before I/O goes to it.
+    /// Probes a LUN again before I/O goes to it.
     fn recheck<S: IoSink>(&mut self, place: usize, cx: &mut PathContext<'_, S>) {
         let phase = Phase::Checking(Box::new(self.device.probe()));
         if self.paths[place].enter(PathInput::Recheck, phase) {

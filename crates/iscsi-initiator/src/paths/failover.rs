@@ -1,4 +1,5 @@
-//! Loss of a path: its I/O goes elsewhere, its old session is ended there, and a device without paths is given up.
+//! Loss of a path: its I/O is sent over other paths, its old session is ended from there, and a device without paths
+//! fails.
 
 use super::path::{Phase, Reinstatement};
 use super::state::PathInput;
@@ -40,7 +41,7 @@ impl Multipath {
         }
     }
 
-    /// An I/O that had been in flight on lost sessions has ended on the path `to`.
+    /// An I/O that was lost in flight has completed on the path `to`.
     pub(super) fn on_retry_done<S: IoSink>(&mut self, to: usize, order: u64, cx: &mut PathContext<'_, S>) {
         for path in self.requeue.retry_ended(order) {
             if let Some(since) = self.paths[path].failover_since.take() {
@@ -50,8 +51,8 @@ impl Multipath {
         }
     }
 
-    /// What follows from changes of the paths: which are usable, what is sent now, what the caller must know. All events
-    /// are handled before: I/O does not fail over to a path that was lost in the same batch.
+    /// Handles changes of the paths: which ones are usable, what is sent now, and the events for the caller. All events
+    /// are handled before this: I/O must not fail over to a path that was lost in the same batch.
     pub(crate) fn settle<S: IoSink>(&mut self, cx: &mut PathContext<'_, S>) {
         self.refresh();
         match (self.usable.is_empty(), self.no_path_since) {
@@ -77,7 +78,7 @@ impl Multipath {
         self.judge(cx);
     }
 
-    /// Ends the sessions that paths have lost by logins over other paths, where the target may still run commands.
+    /// Ends the lost sessions of paths by logins over other paths, if the target may still run their commands.
     fn reinstate_lost_sessions<S: IoSink>(&mut self, cx: &mut PathContext<'_, S>) {
         for place in 0..self.paths.len() {
             if matches!(self.paths[place].phase, Phase::Failed(Reinstatement::Possible))
@@ -89,7 +90,7 @@ impl Multipath {
         }
     }
 
-    /// Another path over whose portal a login can end the session that the path at `place` has lost.
+    /// Another path through whose portal a login can end the lost session of the path at `place`.
     fn path_to_reinstate(&self, place: usize, sessions: &Sessions) -> Option<SessionId> {
         let group = |path: &Path| sessions[path.session].facts.as_ref()?.portal_group;
         let wanted = group(&self.paths[place])?;
@@ -99,7 +100,7 @@ impl Multipath {
 
     fn reinstate_via<S: IoSink>(&mut self, place: usize, other: SessionId, cx: &mut PathContext<'_, S>) {
         let other = &cx.sessions[other];
-        // The other session was lost in the same turn: there is no other portal to use.
+        // The other session was lost in the same turn: there is no other portal.
         let Some(peer) = other.facts.as_ref().map(|facts| facts.peer_addr) else { return };
         let via = Via { portal: peer.into(), source: other.config.options.source_address };
         let path = &mut self.paths[place];
@@ -137,7 +138,7 @@ impl Multipath {
         self.lose(failure, self.rules.gone_error(), cx);
     }
 
-    /// Gives the device up.
+    /// Fails the device.
     pub(super) fn lose<S: IoSink>(&mut self, failure: Failure, error: IoError, cx: &mut PathContext<'_, S>) {
         self.fail_waiting(error, cx.sink);
         if self.rules.fails_over {
@@ -149,7 +150,7 @@ impl Multipath {
         self.fail_device(failure, cx);
     }
 
-    /// No I/O goes to the device any more.
+    /// The device accepts no I/O any more.
     pub(crate) fn fail_device<S: IoSink>(&mut self, failure: Failure, cx: &mut PathContext<'_, S>) {
         self.device.state = DeviceState::Failed(failure.clone());
         self.emit_device(EventKind::DeviceFailed(failure), cx);
@@ -157,7 +158,7 @@ impl Multipath {
 }
 
 impl Reinstatement {
-    /// What the next attempt may do, after the one under way has failed.
+    /// What the next attempt may do after a failed one.
     fn after_failure(self) -> Self {
         match self {
             Reinstatement::UnderWay => Reinstatement::NotNow,

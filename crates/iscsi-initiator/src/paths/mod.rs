@@ -1,17 +1,17 @@
 //! The paths of a device: one or several, each over a session.
 //!
-//! Open this file first. A session only hands its I/O back when it is lost; the code here decides what happens to it.
+//! Open this file first. A session returns its I/O when it is lost; the code here decides what happens to the I/O.
 //!
-//! - `state.rs`: the states of a path and their transitions; `path.rs`: a path, and what belongs to its state.
+//! - `state.rs`: the states of a path and their transitions; `path.rs`: a path, and the data of its state.
 //! - `priority.rs`: which paths are usable; `balance/` chooses one of them for an I/O.
 //! - `requeue.rs`: I/O that was lost with a session, and the rule that keeps writes in order.
-//! - `events.rs`: what sessions report, and what follows from it; `failover.rs`: loss of a path, and of the last one.
-//! - `timers.rs`: what is due at a tick.
+//! - `events.rs`: events of sessions; `failover.rs`: loss of a path, and of the last one.
+//! - `timers.rs`: work that is due at a tick.
 //!
 //! # Cost
 //!
-//! While nothing is wrong, an I/O costs one branch (`disturbed`) and the policy's choice; nothing allocates, locks or
-//! reads a clock. Everything else happens when a path changes.
+//! In normal operation an I/O costs one branch (`disturbed`) and the policy's choice; nothing allocates, locks or reads
+//! a clock. Everything else happens when a path changes.
 
 mod events;
 mod failover;
@@ -39,36 +39,37 @@ use requeue::Requeue;
 
 pub use path::PathFacts;
 
-/// A command that was in flight at so many losses of a device's only session is suspected to be their cause.
+/// If a command was in flight at this many losses of a device's only session, it may be their cause.
 const LOSSES_MAX: u8 = 8;
 
-/// What paths work with while they handle an event.
+/// The context of paths while they handle an event.
 pub(crate) struct PathContext<'a, S> {
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) now: Nanos,
     pub(crate) sink: &'a mut S,
 }
 
-/// How the paths of a device are treated. Times are on the driver's clock.
+/// The rules for the paths of a device. Times are on the driver's clock.
 #[derive(Debug)]
 struct Rules {
     policy: Policy,
     failback: Failback,
-    /// The device was opened with a list of paths: what one path cannot do goes to another, and events name the paths.
-    /// Without such a list the LUN is not asked for what only several paths need, and events name the session.
+    /// The device was opened with a list of paths: I/O that one path cannot do is sent over another, and events name
+    /// the paths. Without such a list the LUN is not probed for facts that only several paths need, and events name the
+    /// session.
     fails_over: bool,
     /// Pause between two polls of the access states.
     checker_ns: Nanos,
-    /// How long I/O waits without a usable path; none: for ever.
+    /// How long I/O waits without a usable path; None: for ever.
     no_path_ns: Option<Nanos>,
     /// After this time an old attempt counts as dead; see `requeue.rs`.
     old_attempt_ns: Nanos,
-    /// When a device that cannot be opened is given up; none: when its session is.
+    /// When a device that cannot be opened has failed; None: when its session has failed.
     open_until: Option<Nanos>,
 }
 
 impl Rules {
-    /// Of a device whose only session decides how long it is worth waiting for.
+    /// For a device with one session, the session decides how long to wait.
     fn one_session(options: &SessionOptions) -> Self {
         Self {
             policy: Policy::FailoverOnly,
@@ -95,7 +96,7 @@ impl Rules {
         }
     }
 
-    /// How an I/O ends that waits when the last path is given up.
+    /// The result of an I/O that waits when the last path has failed.
     fn gone_error(&self) -> IoError {
         if self.fails_over { IoError::NoPath } else { IoError::SessionLost }
     }
@@ -109,13 +110,13 @@ pub(crate) struct Multipath {
     paths: Vec<Path>,
     rules: Rules,
     selector: Selector,
-    /// Paths that I/O takes now: place in the list and session.
+    /// Paths that accept I/O now: index in the list, and session.
     usable: Vec<(u16, SessionId)>,
-    /// An I/O needs a closer look: no path is usable, or some I/O is requeued.
+    /// An I/O needs a closer check: no path is usable, or some I/O is requeued.
     disturbed: bool,
     requeue: Requeue,
     next_order: u64,
-    /// Since when no path is usable, once the device was ready.
+    /// The time since which no path is usable, after the device was ready.
     no_path_since: Option<Nanos>,
 }
 
@@ -162,7 +163,7 @@ impl Multipath {
         }
     }
 
-    /// Queues an I/O on a path, or behind others that must go first.
+    /// Queues an I/O on a path, or behind others that must be sent first.
     #[inline]
     pub(crate) fn submit(&mut self, request: &IoRequest, sessions: &mut Sessions) -> Result<(), SubmitError> {
         let mut task = self.device.task(self.id.0, request, &sessions.regions)?;
@@ -185,7 +186,7 @@ impl Multipath {
         }
     }
 
-    /// The session of the path that an I/O takes. There is a usable path.
+    /// The session of the path for an I/O. There is a usable path.
     #[inline]
     fn select(&mut self, sessions: &Sessions, bytes: u32) -> SessionId {
         let usable = &self.usable;
@@ -204,7 +205,7 @@ impl Multipath {
         listed.iter().enumerate().map(|(place, path)| path.facts(self.uses(place), &sessions[path.session]))
     }
 
-    /// Hands `take` what each listed path has carried since the last call.
+    /// Passes to `take` the counters of each listed path since the last call.
     pub(crate) fn take_counters(&self, sessions: &mut Sessions, mut take: impl FnMut(usize, PathCounters)) {
         let listed = if self.rules.fails_over { &self.paths[..] } else { &[] };
         for (place, path) in listed.iter().enumerate() {
@@ -246,7 +247,7 @@ impl Multipath {
         self.disturbed = self.usable.is_empty() || !self.requeue.is_empty();
     }
 
-    /// Takes in an I/O that a session has handed back.
+    /// Accepts an I/O that a session has returned.
     pub(crate) fn take_returned<S: IoSink>(
         &mut self,
         session: SessionId,
@@ -296,7 +297,7 @@ impl Multipath {
         sink.done(IoDone { device: self.id, slot, result: Err(error) });
     }
 
-    /// Sends what waited and need not any more.
+    /// Sends I/O that need not wait any more.
     fn send_waiting(&mut self, sessions: &mut Sessions) {
         let mut from = 0;
         while let Some(task) = self.requeue.next(from) {
@@ -310,7 +311,7 @@ impl Multipath {
         self.disturbed = !self.requeue.is_empty();
     }
 
-    /// Reports something about one path, if the caller named the paths.
+    /// Reports an event of one path, if the caller named the paths.
     fn emit_path<S: IoSink>(&self, place: usize, kind: EventKind, cx: &mut PathContext<'_, S>) {
         if self.rules.fails_over {
             let session = Some(self.paths[place].session);
@@ -318,7 +319,7 @@ impl Multipath {
         }
     }
 
-    /// Reports something about the device; its session too if it has only one.
+    /// Reports an event of the device, with its session if it has only one.
     fn emit_device<S: IoSink>(&self, kind: EventKind, cx: &mut PathContext<'_, S>) {
         let session = (!self.rules.fails_over).then(|| self.session());
         cx.sink.event(Event { at: cx.now, session, device: Some(self.id), kind });

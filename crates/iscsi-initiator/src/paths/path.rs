@@ -1,4 +1,4 @@
-//! One path, and what belongs to the state that it is in.
+//! One path, and the data of its current state.
 
 use super::priority::Rating;
 use super::state::PathInput;
@@ -11,7 +11,7 @@ use linerate_io::Nanos;
 use linerate_scsi_proto::alua::AccessState;
 use std::net::SocketAddr;
 
-/// A path as it is now.
+/// The facts about a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathFacts<'a> {
     /// Its name; several sessions of one path are numbered `#1`, `#2`.
@@ -20,19 +20,19 @@ pub struct PathFacts<'a> {
     pub session: SessionId,
     /// Its state.
     pub state: PathState,
-    /// I/O goes over it at present, as far as the policy lets it.
+    /// The policy may use it for I/O now.
     pub in_use: bool,
-    /// The portal that it connects to, once it has connected.
+    /// The address of its portal, once it has connected.
     pub peer_addr: Option<SocketAddr>,
-    /// The target's tag of the group that its portal belongs to, if the target sent one.
+    /// The target's tag for the portal's group, if the target sent one.
     pub portal_group: Option<u16>,
 }
 
-/// The state of a path, with what is only known or needed in that state.
+/// The state of a path, with the data of that state.
 #[derive(Debug)]
 pub(super) enum Phase {
     Connecting,
-    /// Logged in; the probe asks the LUN who it is.
+    /// Logged in; the probe identifies the LUN.
     Checking(Box<Probe>),
     Connected(Connected),
     Failed(Reinstatement),
@@ -43,31 +43,31 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) access: AccessState,
-    /// The LUN has answered everything since the login, and is the device's disk.
+    /// The LUN has answered all commands since the login, and is the device's disk.
     pub(super) verified: bool,
     /// The target port group of its port, if the LUN has access states.
     pub(super) group: Option<u16>,
-    /// REPORT TARGET PORT GROUPS is under way.
+    /// REPORT TARGET PORT GROUPS is in progress.
     pub(super) polling: bool,
     /// When the next one is due.
     pub(super) poll_at: Nanos,
 }
 
-/// Whether a login over another path's portal ends the session that this path has lost.
+/// Whether a login through another path's portal ends the lost session of this path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reinstatement {
-    /// The next login attempt may go over another path's portal.
+    /// The next login attempt may use another path's portal.
     Possible,
-    /// The attempt under way does.
+    /// The current attempt uses it.
     UnderWay,
-    /// The next attempt goes over the path's own portal: the two take turns, because one of them may answer.
+    /// The next attempt uses the path's own portal: the attempts alternate, because one of the portals may answer.
     NotNow,
 }
 
-/// A better path that is back waits for failback.
+/// A better restored path waits for failback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// Until the caller asks for it.
+    /// Until the caller requests it.
     UntilAsked,
     Until(Nanos),
 }
@@ -84,7 +84,7 @@ pub(super) struct Path {
     /// Why it failed last, until it is restored.
     pub(super) failure: Option<Failure>,
     pub(super) hold: Option<Hold>,
-    /// When it failed with I/O in flight; until the first of these I/Os has ended elsewhere.
+    /// The time of its failure with I/O in flight; until the first of these I/Os has completed on another path.
     pub(super) failover_since: Option<Nanos>,
 }
 
@@ -113,7 +113,7 @@ impl Path {
         }
     }
 
-    /// Moves along the table; false if there is no such transition.
+    /// Changes the state by the table; false if there is no such transition.
     pub(super) fn enter(&mut self, input: PathInput, phase: Phase) -> bool {
         let from = self.state();
         let Some(to) = from.after(input) else { return false };

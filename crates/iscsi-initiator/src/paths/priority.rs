@@ -23,7 +23,7 @@ pub(crate) struct Rating {
 }
 
 impl Rating {
-    /// None if no I/O may take the path. `place` is its position in the list.
+    /// None if no I/O may use the path. `place` is its position in the list.
     pub(crate) fn priority(self, policy: Policy, place: usize) -> Option<Priority> {
         let preference = match policy {
             Policy::FailoverOnly => place as u32,

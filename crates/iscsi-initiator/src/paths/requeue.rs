@@ -1,19 +1,19 @@
-//! I/O that was lost with a session: what is sent again, when, and what must wait for it.
+//! I/O that was lost with a session: what is sent again, when, and which I/O must wait for it.
 //!
 //! # The rule
 //!
-//! A session that is lost leaves commands behind. The target may have run them, may run them now, or may run them later,
-//! when the network delivers what it still holds. They are sent again, over another path or over the same one after a
-//! new login, and the older attempt may still be alive. Reads and writes of blocks can be done twice without harm as
-//! long as no attempt of a write overwrites a newer write:
+//! A lost session leaves commands behind. The target may have run them, may run them now, or may run them later, when
+//! the network delivers delayed packets. They are sent again, over another path or over the same one after a new login,
+//! while the older attempt may still be active. Reads and writes of blocks can be done twice without harm as long as no
+//! attempt of a write overwrites a newer write:
 //!
 //! 1. *Every I/O of a device has a number, in the order of submission.* Lost I/Os are sent again in that order, each once
 //!    for every loss of a session that had it in flight.
 //! 2. *Nothing overtakes a retry.* A newer I/O whose blocks overlap those of a lost I/O, where one of the two writes,
 //!    waits until the retry has ended. A flush counts as a read of every block.
-//! 3. *Nothing newer is written under an old attempt.* A newer write whose blocks overlap those of a lost write also waits
-//!    after the retry has ended, until the old attempt is dead at the target. (A newer read need not wait: the old
-//!    attempt could only write again what the retry has written.)
+//! 3. *No newer write while an old attempt is active.* A newer write whose blocks overlap those of a lost write also
+//!    waits after the retry has ended, until the old attempt is dead at the target. (A newer read need not wait: the
+//!    old attempt could only write again what the retry has written.)
 //! 4. *An old attempt is dead* when its session is: another login under its ISID with TSIH 0 has been answered (session
 //!    reinstatement, RFC 7143 6.3.5: the target ends the old session and its tasks first). Such a login works over any
 //!    portal of the same portal group. A device with several paths makes it over a living path at once, and again over
@@ -24,12 +24,12 @@
 //! 5. *Waiting I/Os keep their order.* An I/O waits too if its blocks overlap those of an older waiting I/O and one of the
 //!    two writes.
 //! 6. *An I/O is not sent again after its failure was reported to the caller.*
-//! 7. *The LUN must be the old one.* After every login the disk is asked who it is, and the path carries no I/O before it
-//!    has answered: another disk, or one that shrank, gets none.
+//! 7. *The LUN must be the old one.* After every login the disk is probed, and the path carries no I/O before the
+//!    answer: another disk, or one that shrank, gets none.
 //!
-//! An I/O that was queued on the lost session but not sent, or that the target has refused or aborted, has no older
-//! attempt and only needs a path. Commands that do more when they run twice, such as COMPARE AND WRITE, are not sent by
-//! this initiator.
+//! An I/O has no older attempt if it was queued on the lost session but not sent, or if the target has refused or
+//! aborted it. It only needs a path. This initiator does not send commands whose repetition has other effects, such as
+//! COMPARE AND WRITE.
 
 use crate::task::{Footprint, NewTask};
 use linerate_io::Nanos;
@@ -50,7 +50,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// An I/O of this number and footprint must wait for it.
+    /// Whether an I/O of this number and footprint must wait for it.
     fn holds(&self, order: u64, footprint: &Footprint) -> bool {
         self.order < order
             && self.footprint.conflicts(footprint)
@@ -70,13 +70,13 @@ pub(crate) struct Requeue {
     waiting: BTreeMap<u64, NewTask>,
 }
 
-/// The blocks whose order matters. A flush, which moves no data, counts as a read of every block.
+/// The blocks for which the order matters. A flush moves no data and counts as a read of every block.
 fn blocks_of(task: &NewTask) -> Footprint {
     Footprint { changes: task.footprint.changes && task.len_bytes > 0, ..task.footprint }
 }
 
 impl Requeue {
-    /// I/O may be sent without a look at the rules.
+    /// I/O may be sent without checking the rules.
     pub(crate) fn is_empty(&self) -> bool {
         self.attempts.is_empty() && self.waiting.is_empty()
     }
@@ -94,7 +94,7 @@ impl Requeue {
         self.waiting.insert(order, task);
     }
 
-    /// An I/O that waits for a path, or for others.
+    /// An I/O that waits for a path, or for other I/O.
     pub(crate) fn wait(&mut self, task: NewTask) {
         self.waiting.insert(task.order, task);
     }
@@ -113,7 +113,7 @@ impl Requeue {
         self.waiting.remove(&order)
     }
 
-    /// An I/O that had been lost in flight has ended. Gives the paths that had lost it.
+    /// An I/O that was lost in flight has ended. Returns the paths that had lost it.
     pub(crate) fn retry_ended(&mut self, order: u64) -> Vec<usize> {
         let mut paths = Vec::new();
         for old in self.attempts.iter_mut().filter(|old| old.order == order) {
@@ -130,7 +130,7 @@ impl Requeue {
         self.attempts.retain(|old| !old.is_over());
     }
 
-    /// Old attempts whose time is over are dead. Gives when the next one will be.
+    /// Old attempts whose time is over are dead. Returns the time of the next one.
     pub(crate) fn expire(&mut self, now: Nanos) -> Option<Nanos> {
         self.attempts.iter_mut().filter(|old| old.dead_at <= now).for_each(|old| old.dead = true);
         self.attempts.retain(|old| !old.is_over());
@@ -142,14 +142,14 @@ impl Requeue {
         self.attempts.iter().any(|old| old.path == path && !old.dead)
     }
 
-    /// Takes a waiting I/O out: it will not be sent.
+    /// Removes a waiting I/O: it will not be sent.
     pub(crate) fn withdraw(&mut self, order: u64) -> Option<NewTask> {
         let task = self.waiting.remove(&order)?;
         self.retry_ended(order);
         Some(task)
     }
 
-    /// Takes every waiting I/O out, oldest first.
+    /// Removes every waiting I/O, oldest first.
     pub(crate) fn withdraw_all(&mut self) -> Vec<NewTask> {
         let withdrawn: Vec<NewTask> = std::mem::take(&mut self.waiting).into_values().collect();
         for task in &withdrawn {

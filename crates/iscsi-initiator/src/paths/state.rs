@@ -1,4 +1,4 @@
-//! The states of a path as a table. Its session has a table of its own; this one decides whether I/O may take the path.
+//! The states of a path as a table. Its session has another table; this one decides whether I/O may use the path.
 //!
 //! ```text
 //! Connecting -> Checking -> Optimized, NonOptimized, Standby, Unavailable, Transitioning (as the array reports)
@@ -7,21 +7,21 @@
 //!   Failed <-------+-----------------------+---+
 //! ```
 //!
-//! An input that has no row in a state is ignored: it came late.
+//! An input without a row in a state is ignored: it is late.
 
 use crate::facts::PathState;
 use linerate_scsi_proto::alua::AccessState;
 
-/// What happens to a path.
+/// Events that change the state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathInput {
     /// Its session is in full feature phase.
     LoggedIn,
-    /// The access state that the array reports, of a LUN that has passed its check.
+    /// The access state that the array reports, for a LUN that has passed its check.
     Access(AccessState),
-    /// The LUN must be asked again who it is before it gets I/O.
+    /// The LUN must be probed again before it gets I/O.
     Recheck,
-    /// No connection, and there is reason to try again.
+    /// There is no connection, and another attempt may help.
     Lost,
     /// Trying again cannot help.
     GaveUp,

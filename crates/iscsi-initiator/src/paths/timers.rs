@@ -1,4 +1,4 @@
-//! What is due at a tick.
+//! Work that is due at a tick.
 
 use super::path::{Hold, Phase};
 use super::{Multipath, PathContext};
@@ -7,7 +7,7 @@ use crate::facts::{DeviceState, PathState};
 use linerate_io::Nanos;
 
 impl Multipath {
-    /// Runs what is due.
+    /// Does the work that is due.
     pub(crate) fn on_tick<S: IoSink>(&mut self, cx: &mut PathContext<'_, S>) {
         if matches!(self.device.state, DeviceState::Failed(_)) {
             return;
@@ -29,13 +29,13 @@ impl Multipath {
         self.settle(cx);
     }
 
-    /// I/O has waited for a path as long as it may.
+    /// I/O has waited for a path for the longest permitted time.
     fn is_hopeless(&self, now: Nanos) -> bool {
         let limit = self.no_path_since.zip(self.rules.no_path_ns);
         limit.is_some_and(|(since, wait)| now >= since.saturating_add(wait))
     }
 
-    /// A path that carries no I/O learns of a change of its access state only when it asks.
+    /// A path without I/O notices a change of its access state only by a poll.
     fn must_poll(&self, place: usize) -> bool {
         let path = &self.paths[place];
         // Its probe reads the state.

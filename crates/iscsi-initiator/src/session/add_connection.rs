@@ -1,8 +1,8 @@
 //! The further connections of a session (RFC 7143 section 6.3.1): opened as soon as the first one is logged in.
 //!
-//! The session counts as logged in when all of them are, so that a measurement never starts with some of them. The
-//! session works without a connection that cannot be made, until its next login; an event reports that. A connection that
-//! is lost later ends the session, as error recovery level 0 demands.
+//! The session counts as logged in when all of them are, so that a measurement never starts with only some of them. If
+//! a connection cannot be made, the session works without it until its next login; an event reports this. The later
+//! loss of a connection ends the session, as error recovery level 0 demands.
 
 use super::Session;
 use super::connection::Connection;
@@ -18,7 +18,7 @@ use linerate_iscsi_proto::login::{Established, InitiatorConfig, InitiatorLogin, 
 use linerate_iscsi_proto::window::InitiatorWindow;
 
 impl Session {
-    /// The first connection is logged in. Whether further ones follow.
+    /// The first connection is logged in. Returns whether further ones follow.
     pub(super) fn wants_further_connections(&mut self, login: &Established) -> bool {
         let wanted = if self.config.is_discovery() { 1 } else { self.config.options.connections };
         let allowed = login.params.max_connections;
@@ -58,7 +58,7 @@ impl Session {
         self.begin_when_complete(driver.now(), cx);
     }
 
-    /// A further connection is connected: asks to join the session.
+    /// A further connection is connected: request to join the session.
     pub(super) fn join(&mut self, at: usize) {
         let leading = &self.connections[0];
         let join = Some(Join { tsih: self.further.tsih, params: leading.params });
@@ -103,7 +103,8 @@ impl Session {
         self.begin_when_complete(driver.now(), cx);
     }
 
-    /// The time for the login is over: continues with the connections there are. False if even the first one is missing.
+    /// The time for the login is over: continues with the connections that exist. False if even the first one is
+    /// missing.
     pub(super) fn continue_without_missing<D: Driver, S: IoSink>(
         &mut self,
         driver: &mut D,

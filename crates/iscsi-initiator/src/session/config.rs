@@ -1,4 +1,4 @@
-//! What a session is made with.
+//! The configuration of a session.
 
 use crate::options::address::PortalAddress;
 use crate::options::credentials::Credentials;
@@ -12,34 +12,34 @@ use linerate_iscsi_proto::names::IscsiName;
 /// Longest pause between two login attempts of a device's only session.
 const PAUSE_NS_MAX: Nanos = 3 * SECOND;
 
-/// What does not change over a session's life.
+/// Values that do not change during a session's life.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
     pub(crate) portal: PortalAddress,
     pub(crate) options: SessionOptions,
-    /// Names, wishes and secrets; the ISID is the session's.
+    /// Names, offers and secrets; the ISID belongs to the session.
     pub(crate) login: InitiatorConfig,
     pub(crate) retry: RetryRules,
-    /// Where further connections go, in turn; empty: where the first one goes.
+    /// Portals of further connections, in turn; empty: the portal of the first one.
     pub(crate) connection_portals: Vec<PortalAddress>,
 }
 
-/// What a session does when it has lost its connection. It always hands its I/O back.
+/// What a session does after the loss of its connection. It always returns its I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RetryRules {
-    /// The device may have other paths: I/O that this session's target refuses or aborts is handed back too, and the
-    /// session keeps trying from its first login on.
+    /// The device may have other paths: I/O that this session's target refuses or aborts is returned too, and the
+    /// session keeps trying even before its first login.
     pub(crate) fails_over: bool,
     /// Longest pause between two login attempts.
     pub(crate) pause_max_ns: Nanos,
-    /// Time without a login after which the session is given up; none = never.
+    /// Time without a login after which the session has failed; None: never.
     pub(crate) give_up_ns: Option<Nanos>,
     /// `TCP_USER_TIMEOUT`.
     pub(crate) user_timeout_ms: Option<u32>,
 }
 
 impl Config {
-    /// Checks what the user wrote. Without a target it is a discovery session.
+    /// Checks the user's options. Without a target it is a discovery session.
     pub(crate) fn new(
         portal: &PortalAddress,
         target: Option<&str>,

@@ -1,7 +1,7 @@
 //! The connections of a session: usually one, the leading one; with `connections` above 1 as many as the target allows.
 //!
-//! Commands are numbered per session. Everything else that is counted or sized belongs to the connection: statuses,
-//! segment lengths, digests, pings. A command's data and its status travel over the connection that carried the command.
+//! Commands are numbered per session. All other counters and sizes belong to the connection: statuses, segment lengths,
+//! digests, pings. A command's data and its status travel over the connection that carried the command.
 
 use super::tasks::TaskIndex;
 use crate::balance::Moves;
@@ -15,11 +15,11 @@ use linerate_iscsi_proto::window::ExpectedStatus;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Receive memory of one connection. Small enough to stay in a core's second-level cache, large enough for what arrives
-/// while a batch is being handled.
+/// Receive memory of one connection. It fits into a core's second-level cache, and is large enough for data that
+/// arrives while a batch is being handled.
 const RECEIVE_BYTES: usize = 256 * 1024;
 
-/// What a connection has carried since the counters were last taken. Only I/Os that succeeded count.
+/// The counters of a connection since they were last read. Only successful I/Os count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounters {
     /// I/Os done.
@@ -42,7 +42,7 @@ impl ConnectionCounters {
     }
 }
 
-/// What the data segment that is arriving is for.
+/// The owner of the data segment that is arriving.
 #[derive(Debug, Default)]
 pub(super) enum Current {
     /// Nothing.
@@ -50,15 +50,15 @@ pub(super) enum Current {
     Nothing,
     /// Read data of a task, which ends with this PDU if it carries status.
     Read { task: TaskIndex, destination: Destination, status: Option<DataInStatus> },
-    /// Kept in the scratch buffer until it is whole.
+    /// Collected in the scratch buffer until it is complete.
     Whole(Response),
 }
 
-/// Where the bytes of a Data-In PDU go.
+/// Destination of a Data-In PDU's bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Destination {
     Nowhere,
-    /// The caller looks at them; `base` is the PDU's offset in the I/O.
+    /// Shown to the caller; `base` is the PDU's offset in the I/O.
     Shown {
         device: u32,
         slot: u32,
@@ -76,38 +76,38 @@ pub(super) struct Connection {
     pub(super) stream: Handle,
     /// Connection ID.
     pub(super) cid: u16,
-    /// Where it goes.
+    /// Its address.
     pub(super) peer: SocketAddr,
     /// Our end, once it is connected.
     pub(super) local: Option<SocketAddr>,
     pub(super) receiver: Receiver,
     pub(super) framer: Framer,
-    /// What was negotiated: the session's parameters, and those of the connection.
+    /// Negotiated values: the session's parameters, and those of the connection.
     pub(super) params: SessionParams,
     pub(super) expected: ExpectedStatus,
     /// None while the driver has it.
     pub(super) buffer: Option<Buffer>,
-    /// Bytes that the receive under way puts straight into a region.
+    /// Bytes that the current receive puts directly into a region.
     pub(super) direct: Option<Seg>,
     /// None while the driver has it.
     pub(super) outgoing: Option<Box<Outgoing>>,
-    /// What the data segment that is arriving is for.
+    /// The owner of the data segment that is arriving.
     pub(super) current: Current,
-    /// Data of PDUs that are handled whole: sense, text, rejected headers.
+    /// Data of PDUs that are handled as a whole: sense, text, rejected headers.
     pub(super) scratch: Vec<u8>,
     /// Login PDUs to send.
     pub(super) login_bytes: Vec<u8>,
     pub(super) login: Option<InitiatorLogin>,
-    /// Pings, aborts, text and logout: sent before commands and outside the window.
+    /// Pings, aborts, text and logout: sent before commands, outside the window.
     pub(super) urgent: VecDeque<TaskIndex>,
-    /// Runs of Data-Out that the target asked for, with the tag of their task.
+    /// Runs of Data-Out that the target requested, with the tag of their task.
     pub(super) bursts: VecDeque<(u32, Burst)>,
     /// Target pings to answer.
     pub(super) pongs: Vec<NopIn>,
     /// Bytes came since the last tick.
     pub(super) heard: bool,
     pub(super) last_heard: Nanos,
-    /// A ping of ours is under way.
+    /// A ping of ours is in progress.
     pub(super) pinging: bool,
     /// Commands sent and not answered.
     pub(super) in_flight: u32,

@@ -1,4 +1,4 @@
-//! What a session needs from its owner, and what it reports to it.
+//! The context that a session needs from its owner, and its events for the owner.
 
 use crate::event::Failure;
 use crate::facts::{DeviceId, SessionId};
@@ -7,7 +7,7 @@ use crate::task::{Answer, NewTask};
 use linerate_io::Nanos;
 use linerate_scsi_proto::alua::AccessState;
 
-/// What a session needs from its owner while it works, and where it leaves what its owner must know.
+/// The context that a session needs from its owner, and its results for the owner.
 pub(crate) struct Context<'a, S> {
     pub(crate) sink: &'a mut S,
     pub(crate) events: &'a mut Vec<(SessionId, SessionEvent)>,
@@ -15,7 +15,7 @@ pub(crate) struct Context<'a, S> {
     pub(crate) returned: &'a mut Vec<Returned>,
     pub(crate) regions: &'a Regions,
     pub(crate) random: &'a mut Random,
-    /// When the owner must give the session time again, at the latest.
+    /// When the owner must call the session again, at the latest.
     pub(crate) wake_at: Nanos,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Returned {
     pub(crate) progress: ReturnedFrom,
 }
 
-/// How far an I/O had come when its session handed it back.
+/// The progress of an I/O when its session returned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReturnedFrom {
     /// The target does not have it: it was not sent, or it was refused or aborted.
@@ -45,32 +45,32 @@ pub(crate) enum ReturnedFrom {
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     pub(crate) failure: Failure,
-    /// I/Os that were in flight and have been handed back.
+    /// I/Os that were in flight and were returned.
     pub(crate) in_flight: u32,
 }
 
-/// What a session reports to the paths that use it.
+/// The events of a session for the paths that use it.
 #[derive(Debug)]
 pub(crate) enum SessionEvent {
     /// Full feature phase has begun.
     LoggedIn,
-    /// The connection is lost, or an attempt to bring it back has failed; the next one follows.
+    /// The connection is lost, or an attempt to restore it has failed; the next attempt follows.
     Lost(Loss),
-    /// The session is given up.
+    /// The session has failed for good.
     Failed(Loss),
     /// A login has ended the target's part of the lost session.
     Reinstated,
-    /// The target's port does not take I/O, and says why.
+    /// The target's port does not accept I/O, and reports its state.
     AccessRefused(AccessState),
     /// The access state of the target's port may have changed.
     AccessChanged,
-    /// The target has aborted an I/O, which was handed back.
+    /// The target has aborted an I/O, which was returned.
     HandedBack,
     /// The command of a device's probe has ended.
     Probed { device: DeviceId, answer: Answer, reply: Vec<u8> },
     /// A poll of a device's access states has ended.
     AccessPolled { device: DeviceId, answer: Answer, reply: Vec<u8> },
-    /// An I/O that had been lost in flight before has ended.
+    /// An I/O that was lost in flight before has ended.
     RetryDone { device: DeviceId, order: u64 },
     /// `SendTargets` text is complete.
     Targets(Vec<u8>),

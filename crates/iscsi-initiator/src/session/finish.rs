@@ -1,8 +1,8 @@
 //! How a command ends: status and sense become a result, or another attempt.
 //!
-//! A target may refuse a command for a time, which is no error of the command: BUSY and TASK SET FULL (SAM-5 5.3), a unit
-//! attention (it reports a change instead of running the command), a unit that is becoming ready. Such a command is sent
-//! again, at once or after a pause, until its command timeout is over.
+//! A target may refuse a command temporarily, which is not an error of the command: BUSY and TASK SET FULL (SAM-5 5.3),
+//! a unit attention (a change is reported instead of running the command), a unit that is becoming ready. Such a
+//! command is sent again, at once or after a pause, until its command timeout.
 
 use super::Session;
 use super::events::{Context, Returned, ReturnedFrom, SessionEvent};
@@ -17,7 +17,7 @@ use linerate_scsi_proto::alua::{self, AccessState};
 use linerate_scsi_proto::sense::{SenseCode, SenseKey, code};
 use linerate_scsi_proto::status::Status;
 
-/// Most unit attentions in a row. Each reports another change, so more than this are a fault of the target.
+/// Most unit attentions in a row. Each reports another change, so a larger number is a fault of the target.
 const ATTENTIONS_MAX: u8 = 32;
 /// First pause after BUSY; it doubles up to a second.
 const PAUSE_NS_MIN: Nanos = 2_000_000;
@@ -30,7 +30,7 @@ pub(super) struct Outcome {
     pub(super) sense: Option<SenseCode>,
 }
 
-/// What follows from an outcome.
+/// What to do after an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Good,
@@ -41,7 +41,7 @@ enum Verdict {
     Later(IoError),
 }
 
-/// SAM-5 5.3 and SPC-4 4.5: the outcomes that are not simply an error.
+/// SAM-5 5.3 and SPC-4 4.5: the outcomes that are more than an error.
 fn verdict_of(outcome: &Outcome) -> Verdict {
     match Status::from_code(outcome.status) {
         Some(Status::Good) => Verdict::Good,
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// A task is in flight no longer: answered, aborted or rejected.
+    /// A task is not in flight any more: answered, aborted or rejected.
     #[inline]
     pub(super) fn no_longer_in_flight(&mut self, index: TaskIndex) {
         let task = &self.tasks[index];
@@ -156,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Reports the end of a command that this initiator sent for itself.
+    /// Reports the end of a command of the initiator itself.
     #[cold]
     fn answer<S: IoSink>(&self, owner: Owner, answer: Answer, reply: Vec<u8>, cx: &mut Context<'_, S>) {
         let event = match owner {
@@ -182,7 +182,7 @@ impl Session {
         }
     }
 
-    /// Gives an I/O back.
+    /// Returns an I/O.
     #[cold]
     pub(super) fn hand_back<S: IoSink>(
         &mut self,
@@ -196,7 +196,7 @@ impl Session {
         self.tasks.remove(index);
     }
 
-    /// Whether the port of this path refused an I/O, and not the LUN; then another path does it.
+    /// Whether the port of this path refused an I/O, and not the LUN; then another path does the I/O.
     #[cold]
     fn refused_here<S: IoSink>(&mut self, index: TaskIndex, error: IoError, cx: &mut Context<'_, S>) -> bool {
         // Every other error is the LUN's.
@@ -246,7 +246,7 @@ impl Session {
         self.tasks.mark_retried(index);
     }
 
-    /// Puts a task that was sent before to the head of the queue.
+    /// Puts a task that was sent before at the head of the queue.
     pub(super) fn requeue(&mut self, index: TaskIndex) {
         self.tasks[index].stage = Stage::Queued;
         self.tasks.mark_retried(index);

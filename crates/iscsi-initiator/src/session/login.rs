@@ -89,8 +89,8 @@ impl Session {
         }
     }
 
-    /// Whether this login has ended the session that was there before: a session is named by initiator, ISID, target and
-    /// the group of the target's portals (RFC 7143 4.4.1).
+    /// Whether this login has ended the old session: a session is identified by initiator, ISID, target and the group
+    /// of the target's portals (RFC 7143 4.4.1).
     fn ends_old_session(&self, login: &Established) -> bool {
         self.facts.as_ref().is_none_or(|old| old.portal_group == login.portal_group_tag)
     }
@@ -143,7 +143,7 @@ impl Session {
         self.connect(driver, to, source)
     }
 
-    /// The address of a connection, or of the last one, for messages.
+    /// The address of the current or last connection, for messages.
     pub(super) fn portal_now(&self, at: usize) -> String {
         let peer = self.connections.get(at).map(|connection| connection.peer).or(self.recovery.peer);
         peer.map_or_else(|| self.config.portal.to_string(), |addr| addr.to_string())

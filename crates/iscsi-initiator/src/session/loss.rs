@@ -10,13 +10,13 @@ use linerate_iscsi_proto::send_targets::ExchangeError;
 use linerate_iscsi_proto::transfer::{DataInError, R2tError};
 use linerate_iscsi_proto::window::StatusGap;
 
-/// Why a connection ended or never came to be.
+/// Why a connection ended or could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LossReason {
-    /// The host's name has no address (user or network).
+    /// The host's name cannot be resolved (user or network).
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// This host cannot give the socket what the options want (user).
+    /// This host cannot set the options of the socket (user).
     #[error("cannot make a connection to {portal}: {error}; correct the session's options")]
     Socket { portal: String, error: String },
     /// TCP could not connect (network or peer).
@@ -40,7 +40,7 @@ pub(crate) enum LossReason {
     /// Read data out of order or beyond the request (peer).
     #[error(transparent)]
     DataIn(#[from] DataInError),
-    /// Write data asked for that is not due (peer).
+    /// The target requested write data that is not due (peer).
     #[error(transparent)]
     R2t(#[from] R2tError),
     /// Another breach of the protocol (peer).
@@ -49,7 +49,7 @@ pub(crate) enum LossReason {
     /// No answer came in time (peer or network).
     #[error("{0}")]
     Silence(&'static str),
-    /// The target said goodbye (peer).
+    /// The target closed the connection (peer).
     #[error("target announced: {0}")]
     Dismissed(&'static str),
     /// The login failed.
@@ -58,22 +58,22 @@ pub(crate) enum LossReason {
     /// The list of targets cannot be followed (peer).
     #[error(transparent)]
     Text(#[from] ExchangeError),
-    /// The target is elsewhere: no loss, but the end of this connection.
+    /// The target is at another address: not a loss, but the end of this connection.
     #[error("target moved to {to}")]
     Redirected { to: PortalAddress, permanent: bool },
     /// The session was not restored in time (peer or network).
     #[error("the session did not come back within replacement_timeout_s")]
     NotRestored,
-    /// No loss: the login over another path's portal has ended the old session.
+    /// Not a loss: the login through another path's portal has ended the old session.
     #[error("the old session has been ended over another path")]
     Reinstated,
-    /// The way over another path led to another portal group, where the old session is not.
+    /// The other path led to another portal group, without the old session.
     #[error("the login over another path reached another portal group")]
     OtherGroup,
     /// The local interface has no link (host).
     #[error("the link of interface {0} is down")]
     LinkDown(String),
-    /// The connection has come up: an attempt that began before need not run out.
+    /// The link is up again: an attempt that began before need not time out.
     #[error("the link of interface {0} came up")]
     LinkUp(String),
     /// The LUN behind the path cannot be used.

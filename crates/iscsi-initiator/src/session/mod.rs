@@ -4,18 +4,18 @@
 //!
 //! - `state.rs`: the states and their transitions, as a table.
 //! - `tasks.rs`: what is in flight, by tag.
-//! - `config.rs`: what a session is made with; `events.rs`: what it reports; `loss.rs`: why a connection is lost.
+//! - `config.rs`: the configuration of a session; `events.rs`: its events; `loss.rs`: why a connection is lost.
 //! - `connection.rs`: one connection; `add_connection.rs`: the further ones.
 //! - `login.rs`: from a connected socket to full feature phase.
 //! - `send.rs`: queued commands become one gather list and one send.
 //! - `receive.rs`: received bytes become finished tasks.
 //! - `finish.rs`: status and sense become results, or another try.
-//! - `recovery.rs`: loss, new logins, timeouts and pings; `retry.rs`: what is remembered between login attempts.
+//! - `recovery.rs`: loss, new logins, timeouts and pings; `retry.rs`: the state that is kept between login attempts.
 //!
 //! A session never calls its owner. It puts events for its owner into the [`Context`], and reports I/Os to the caller's
 //! sink.
 //!
-//! `at` names a connection by its place in the list. It is looked up for each completion, so the connection exists.
+//! `at` is the index of a connection in the list. It is looked up for each completion, so the connection exists.
 
 mod add_connection;
 mod config;
@@ -63,17 +63,17 @@ pub(crate) struct Session {
     pub(crate) config: Config,
     pub(crate) state: State,
     pub(crate) facts: Option<SessionFacts>,
-    /// Why it was given up.
+    /// Why it has failed.
     pub(crate) failure: Option<Failure>,
-    /// The paths that use it: the device, and the place in its list.
+    /// The paths that use it: the device, and the index in its list.
     pub(crate) users: Vec<(DeviceId, u16)>,
-    /// What it carries.
+    /// Its load and counters.
     pub(crate) meter: Meter,
     /// Part of every login of this session: the same ISID ends the old session at the target.
     isid: [u8; 6],
     /// The leading connection first.
     connections: Vec<Connection>,
-    /// Which connection the next command takes.
+    /// Selects the connection of the next command.
     spread: Selector,
     further: FurtherConnections,
     window: InitiatorWindow,
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Takes a command into the queue; none if 65535 are in use.
+    /// Adds a command to the queue; None if 65535 are in use.
     #[inline]
     pub(crate) fn enqueue(&mut self, new: &NewTask) -> Option<TaskIndex> {
         let index = self.tasks.insert(new)?;
@@ -127,14 +127,14 @@ impl Session {
         Some(index)
     }
 
-    /// Takes in a probe's command, which goes before the commands that wait.
+    /// Adds a probe's command, which is sent before the waiting commands.
     pub(crate) fn enqueue_probe(&mut self, new: &NewTask) {
         if let Some(index) = self.tasks.insert(new) {
             self.probes.push_back(index);
         }
     }
 
-    /// Takes a control PDU into the urgent queue of a connection.
+    /// Adds a control PDU to the urgent queue of a connection.
     fn enqueue_urgent(&mut self, at: usize, owner: Owner) {
         if let Some(index) = self.tasks.insert(&NewTask::control(owner)) {
             self.tasks[index].connection = at as u8;
@@ -142,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Moves along the table; false if there is no such transition.
+    /// Changes the state by the table; false if there is no such transition.
     fn step(&mut self, input: Input) -> bool {
         let Some(next) = self.state.after(input) else { return false };
         tracing::debug!(session = self.id.0, from = ?self.state, ?input, to = ?next);
@@ -164,7 +164,7 @@ impl Session {
         Ok(())
     }
 
-    /// Starts a TCP connection, with the socket options as the user wants them.
+    /// Starts a TCP connection, with the user's socket options.
     fn open_stream<D: Driver>(
         &self,
         driver: &mut D,
@@ -190,7 +190,7 @@ impl Session {
         driver.connect(addr, &socket).map_err(refused)
     }
 
-    /// Puts an event into the caller's log.
+    /// Reports an event for the caller's log.
     fn emit<S: IoSink>(&self, cx: &mut Context<'_, S>, at: Nanos, kind: EventKind) {
         cx.sink.event(Event { at, session: Some(self.id), device: None, kind });
     }
@@ -200,7 +200,7 @@ impl Session {
         self.connections.iter().map(|connection| connection.stream)
     }
 
-    /// The place of a stream's connection.
+    /// The index of a stream's connection.
     #[inline]
     pub(crate) fn connection_of(&self, stream: Handle) -> Option<usize> {
         self.connections.iter().position(|connection| connection.stream == stream)
@@ -213,7 +213,7 @@ impl Session {
         }
     }
 
-    /// Hands `take` what each connection has carried since the last call, by connection ID.
+    /// Passes to `take` the counters of each connection since the last call, by connection ID.
     pub(crate) fn take_connection_counters(&mut self, mut take: impl FnMut(u16, ConnectionCounters)) {
         for connection in &mut self.connections {
             take(connection.cid, std::mem::take(&mut connection.counters));

@@ -1,8 +1,8 @@
-//! Receiving: bytes are parsed where they arrived.
+//! Receiving: bytes are parsed in the receive buffer.
 //!
-//! One receive brings as many PDUs as the kernel has. The header of read data is checked before a byte of it is placed.
-//! Then the data is skipped, shown, or copied into the caller's segment if it is short. If a long rest is still to come,
-//! the next receive puts it straight into that segment.
+//! One receive returns as many PDUs as the kernel has. The header of read data is checked before any byte of it is
+//! stored. Then the data is skipped, shown, or copied into the caller's segment if it is short. If a long rest is still
+//! missing, the next receive puts it directly into that segment.
 
 use super::Session;
 use super::connection::{Current, Destination};
@@ -30,18 +30,18 @@ use std::sync::Arc;
 /// A rest of read data at least this long is received straight into the caller's segment; below it, a copy out of the
 /// receive buffer costs less than a receive of its own.
 const DIRECT_BYTES_MIN: u32 = 16 * 1024;
-/// Target pings that may wait for their answers. A target that pings faster than we can send is broken.
+/// Target pings that may wait for their answers. A target with more has a fault.
 const PONGS_MAX: usize = 256;
 
 impl Session {
-    /// Gives the driver the buffer again, and the segment that long read data belongs to.
+    /// Returns the buffer to the driver, and the segment for long read data.
     pub(super) fn receive_again<D: Driver>(&mut self, driver: &mut D, at: usize) {
         let connection = &mut self.connections[at];
-        // A receive on a socket that does not get connected fails too, and with less to say.
+        // A receive on a socket that cannot connect fails too, with a less useful error.
         if !connection.is_connected() {
             return;
         }
-        // A receive is under way: it has the buffer.
+        // The driver has the buffer for a receive.
         let Some(buffer) = connection.buffer.take() else { return };
         connection.direct = match connection.current {
             Current::Read { destination: Destination::Segment(seg), .. } => {
@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Checks a header and decides what its data is for.
+    /// Checks a header and determines the owner of its data.
     #[inline]
     fn header(&mut self, at: usize) -> Result<(), LossReason> {
         let connection = &mut self.connections[at];
@@ -182,7 +182,7 @@ impl Session {
         Ok(())
     }
 
-    /// The task of a tag that came over a connection, if it is one that went over it.
+    /// The task of a tag that arrived over a connection, if it was sent over it.
     #[inline]
     fn find_on(&self, at: usize, itt: u32) -> Option<TaskIndex> {
         self.tasks.find(itt).filter(|index| usize::from(self.tasks[*index].connection) == at)
@@ -315,7 +315,7 @@ impl Session {
             self.finish_failed(index, crate::IoError::Protocol("target failure"), cx);
             return Ok(());
         }
-        // Two bytes of length, then sense data: neither is believed beyond what came.
+        // Two bytes of length, then sense data: the length is limited to the received bytes.
         let sense = match data {
             [hi, lo, rest @ ..] => &rest[..usize::from(u16::from_be_bytes([*hi, *lo])).min(rest.len())],
             _ => &[],
@@ -361,7 +361,7 @@ impl Session {
         let Some(victim) = self.tasks.find(itt) else { return Ok(()) };
         self.no_longer_in_flight(victim);
         match pdu.result {
-            // It is dead, so another path may try it. If that fails too, the path is not the cause.
+            // It is dead, so another path may try it. If that fails too, the cause is not the path.
             TaskResult::Complete | TaskResult::NoSuchTask
                 if self.config.retry.fails_over && self.tasks[victim].is_first_try_of_io() =>
             {
@@ -438,7 +438,7 @@ impl Session {
         Ok(())
     }
 
-    /// A Reject carries the header it refuses; the command behind that header ends with an error.
+    /// A Reject contains the refused header; the command of that header ends with an error.
     fn rejected<S: IoSink>(
         &mut self,
         pdu: &Reject,
@@ -475,7 +475,7 @@ fn copy_in(regions: &Regions, seg: Seg, offset: u32, bytes: &[u8]) {
 }
 
 impl Outcome {
-    /// Bytes that the target says did not move.
+    /// Bytes that were not moved, by the target's count.
     pub(super) fn missing_bytes(&self) -> u32 {
         match self.residual {
             Residual::Underflow(bytes) => bytes,

@@ -1,12 +1,12 @@
 //! Loss and return of a connection, timeouts, pings.
 //!
-//! A session that loses its connection keeps no commands: it hands its I/Os back, and `paths/requeue.rs` decides what is
-//! sent again, where and when. The session itself only tries to log in again, under its old ISID with TSIH 0, which
-//! makes the target end the old session and all its tasks first (RFC 7143 6.3.5).
+//! A session that loses its connection keeps no commands: it returns its I/Os, and `paths/requeue.rs` decides what is
+//! sent again, where and when. The session only tries to log in again, under its old ISID with TSIH 0. So the target
+//! ends the old session and all its tasks first (RFC 7143 6.3.5).
 //!
 //! # Commands that are sent again on the same session
 //!
-//! BUSY, TASK SET FULL and unit attentions need another try on a connection that lives:
+//! BUSY, TASK SET FULL and unit attentions need another attempt on the working connection:
 //!
 //! 1. *Retries go first.* They are put at the head of the queue.
 //! 2. *Nothing overtakes a retry.* A command whose blocks overlap those of an unfinished retry, where one of the two
@@ -33,7 +33,7 @@ const PAUSE_NS_MIN: Nanos = 100_000_000;
 const LOGOUT_NS: Nanos = 5 * SECOND;
 
 impl Session {
-    /// Where this session connects to: the portal asked for, unless the target moved for good.
+    /// The portal of this session: the requested one, unless the target moved permanently.
     pub(crate) fn portal(&self) -> PortalAddress {
         self.recovery.moved.clone().unwrap_or_else(|| self.config.portal.clone())
     }
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Ends the connection, hands the I/O back, and tries again if that can help.
+    /// Ends the connection, returns the I/O, and tries again if that can help.
     #[cold]
     pub(crate) fn lose<D: Driver, S: IoSink>(
         &mut self,
@@ -128,14 +128,14 @@ impl Session {
             self.recovery.not_before = now + Nanos::from(self.recovery.wait_s) * SECOND;
         }
         let pause = (PAUSE_NS_MIN << self.recovery.attempt.min(10)).min(self.config.retry.pause_max_ns);
-        // Sessions that were lost together do not come back in the same instant.
+        // Sessions that were lost together must not log in at the same instant.
         let spread = u64::from(self.id.0 % 16) * PAUSE_NS_MIN / 16;
         self.recovery.retry_at = (now + pause).max(self.recovery.not_before) + spread;
         self.recovery.attempt += 1;
         cx.wake_at = cx.wake_at.min(self.recovery.retry_at);
     }
 
-    /// Hands every I/O back, and forgets what belongs to the connection.
+    /// Returns every I/O, and clears the state of the connection.
     fn hand_back_all<S: IoSink>(&mut self, reason: &LossReason, cx: &mut Context<'_, S>) -> Loss {
         self.queue.clear();
         self.probes.clear();
@@ -165,8 +165,8 @@ impl Session {
         reason.failure(&self.config.portal, self.config.target_name())
     }
 
-    /// Makes the next attempt, as soon as the target lets us, one that ends the old session over another path's portal.
-    /// False while an attempt is under way.
+    /// Makes the next attempt as soon as the target permits it, through another path's portal, to end the old session.
+    /// False while an attempt is in progress.
     pub(crate) fn reinstate_via(&mut self, via: Via, now: Nanos) -> bool {
         if self.state != State::Waiting {
             return false;
@@ -176,7 +176,7 @@ impl Session {
         true
     }
 
-    /// The link of this path's interface has gone, or is back.
+    /// The link of this path's interface went down, or is back.
     pub(crate) fn link_changed<D: Driver, S: IoSink>(
         &mut self,
         driver: &mut D,
@@ -223,7 +223,7 @@ impl Session {
         self.probes.clear();
         for connection in &mut self.connections {
             connection.urgent.clear();
-            // The rest of a read's data may still arrive: it has no owner now.
+            // The rest of a read's data may still arrive: it has no owner any more.
             connection.current = Current::Nothing;
         }
         let all: Vec<TaskIndex> = self.tasks.iter().map(|(index, _)| index).collect();
@@ -232,12 +232,12 @@ impl Session {
         }
     }
 
-    /// The target wants us to log out within `limit_s` seconds.
+    /// The target requests a logout within `limit_s` seconds.
     pub(super) fn logout_asked<S: IoSink>(&mut self, now: Nanos, limit_s: u16, cx: &mut Context<'_, S>) {
         if !self.step(Input::LogoutAsked) {
             return;
         }
-        // Half of the time for what is in flight, the rest for the logout itself.
+        // Half of the time is for I/O in flight, the rest for the logout itself.
         self.recovery.drain_deadline = now + Nanos::from(limit_s) * SECOND / 2;
         if self.config.retry.fails_over {
             // Other paths need not wait for that.
@@ -263,7 +263,7 @@ impl Session {
         }
     }
 
-    /// Runs what is due. Called every few tens of milliseconds.
+    /// Does the work that is due. Called every few tens of milliseconds.
     pub(crate) fn on_time<D: Driver, S: IoSink>(
         &mut self,
         driver: &mut D,
@@ -321,7 +321,7 @@ impl Session {
             match (task.owner, task.stage) {
                 (_, Stage::BackedOff) if now >= task.due => due.push(index),
                 (_, Stage::BackedOff) => cx.wake_at = cx.wake_at.min(task.due),
-                // Any byte shows that the target lives; its answer may be behind a long queue.
+                // Any byte shows that the target works; its answer may be behind a long queue.
                 (Owner::Ping, Stage::Sent) if age.min(silent_ns(usize::from(task.connection))) >= ping_ns => {
                     return Err(LossReason::Silence(
                         "the target did not answer a ping within ping_timeout_s",
@@ -351,7 +351,7 @@ impl Session {
             self.tasks[index].stage = Stage::Aborting;
             self.emit(cx, now, EventKind::CommandTimeout);
             let itt = self.tasks.itt(index);
-            // Over the connection that the command went over (RFC 7143 section 11.5.1).
+            // Over the connection that carried the command (RFC 7143 section 11.5.1).
             self.enqueue_urgent(usize::from(self.tasks[index].connection), Owner::Abort { itt });
         }
         if self.state == State::Draining && (!self.in_flight() || now >= self.recovery.drain_deadline) {
@@ -364,7 +364,7 @@ impl Session {
         Ok(())
     }
 
-    /// Pings over every connection that nothing has come over for a while.
+    /// Pings over every connection that has been silent for a while.
     fn ping_the_silent(&mut self, now: Nanos, interval_ns: Nanos) {
         for at in 0..self.connections.len() {
             let connection = &mut self.connections[at];

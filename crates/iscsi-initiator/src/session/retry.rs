@@ -1,4 +1,4 @@
-//! What a session remembers between its login attempts.
+//! The state that a session keeps between its login attempts.
 
 use super::config::Config;
 use super::loss::LossReason;
@@ -7,42 +7,42 @@ use crate::options::nanos;
 use linerate_io::Nanos;
 use std::net::{IpAddr, SocketAddr};
 
-/// What a session remembers about its connections.
+/// The state that a session keeps about its connections.
 #[derive(Debug)]
 pub(super) struct Recovery {
-    /// When connect and login must be done.
+    /// Deadline for connect and login.
     pub(super) login_deadline: Nanos,
-    /// Since when there is no session, after a first one.
+    /// The time since which there is no session, after a first one.
     pub(super) lost_since: Option<Nanos>,
     /// When the next attempt is due.
     pub(super) retry_at: Nanos,
-    /// Before which the target wants no attempt.
+    /// The target permits no attempt before this time.
     pub(super) not_before: Nanos,
     pub(super) attempt: u32,
-    /// Seconds that the target wants us to wait before we come back.
+    /// Seconds that the target requests before a new login.
     pub(super) wait_s: u16,
     /// The caller wants the session closed.
     pub(super) closing: bool,
     /// When a target's request for logout runs out.
     pub(super) drain_deadline: Nanos,
-    /// Where the leading connection goes, or went.
+    /// The current or last address of the leading connection.
     pub(super) peer: Option<SocketAddr>,
     /// Redirections of this attempt.
     pub(super) redirects: u8,
     /// Where the target has moved for good.
     pub(super) moved: Option<PortalAddress>,
     pub(super) logins: u32,
-    /// Commands in flight that were handed back since the last login.
+    /// Commands in flight that were returned since the last login.
     pub(super) lost_commands: u32,
-    /// The attempt under way goes over another path's portal, to end the old session there.
+    /// The current attempt uses another path's portal, to end the old session there.
     pub(super) via: Option<Via>,
-    /// The next attempt does.
+    /// The next attempt uses it.
     pub(super) next_via: Option<Via>,
-    /// Why the connection is to be ended at the next tick.
+    /// Why the connection will be ended at the next tick.
     pub(super) failing: Option<LossReason>,
 }
 
-/// Another path's way to the target.
+/// Another path's portal and local address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Via {
     pub(crate) portal: PortalAddress,
@@ -72,7 +72,7 @@ impl Recovery {
     }
 }
 
-/// What a session knows of the connections that it wants beside the first.
+/// The further connections that a session wants.
 #[derive(Debug, Default)]
 pub(super) struct FurtherConnections {
     /// The target's handle of the session.

@@ -1,8 +1,8 @@
 //! Sending: all queued PDUs become one gather list.
 //!
-//! `CmdSN` and `ExpStatSN` are set at the moment of sending, not when a command is queued: a command that is cancelled
-//! while it waits leaves no hole in the numbering, and no PDU carries an old acknowledgement. Order in the
-//! list: login, answers to the target's pings, write data that the target waits for, control PDUs, commands.
+//! `CmdSN` and `ExpStatSN` are set when a command is sent, not when it is queued. So a command that is cancelled while
+//! it waits leaves no gap in the numbers, and no PDU has an old acknowledgement. Order in the list: login, answers to
+//! the target's pings, write data that the target waits for, control PDUs, commands.
 
 use super::Session;
 use super::connection::Connection;
@@ -24,12 +24,12 @@ use linerate_iscsi_proto::transfer::{Burst, InitiatorRead, InitiatorWrite};
 use linerate_scsi_proto::unmap;
 use std::io;
 
-/// `SendTargets` text that is accepted from one portal: some 100,000 targets.
+/// Largest `SendTargets` text from one portal: about 100,000 targets.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
 impl Session {
-    /// Hands the queued PDUs to the driver and receives again. While a send is under way, new PDUs wait for its end, so
-    /// that they leave in one piece.
+    /// Passes the queued PDUs to the driver and receives again. While a send is in progress, new PDUs wait for its end,
+    /// so that they are sent together.
     pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &Regions, now: Nanos) {
         for at in 0..self.connections.len() {
             self.fill(at, regions, now);
@@ -46,13 +46,13 @@ impl Session {
         }
     }
 
-    /// Gathers the PDUs that go before commands.
+    /// Collects the PDUs that are sent before commands.
     fn fill(&mut self, at: usize, regions: &Regions, now: Nanos) {
         let connection = &mut self.connections[at];
         if !connection.is_connected() {
             return;
         }
-        // A send is under way: it has the list.
+        // The driver has the list for a send.
         let Some(mut out) = connection.outgoing.take() else { return };
         if !connection.login_bytes.is_empty() {
             out.push_bytes(&connection.login_bytes);
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// The connection for the next command. One whose last send is not over yet cannot take it; none if all are like that.
+    /// The connection for the next command. A connection that is still sending cannot take it; None if all of them are.
     #[inline]
     fn choose_connection(&mut self, bytes: u32) -> Option<usize> {
         let count = self.connections.len();
@@ -259,7 +259,7 @@ impl Session {
         }
     }
 
-    /// The question, or an empty request for the rest of the answer.
+    /// The request, or an empty request for the rest of the answer.
     fn send_text(&mut self, index: TaskIndex, at: usize, out: &mut Outgoing) {
         let (mut pdu, text) = if let Some(next) = self.text_next.take() {
             (next, Vec::new())
@@ -334,7 +334,7 @@ fn push_payload(
     }
 }
 
-/// Runs a checksum over a segment.
+/// Updates a checksum with a segment.
 pub(super) fn segment_crc(regions: &Regions, seg: Seg, start: Crc32c) -> Crc32c {
     let mut crc = start;
     if let Some(region) = regions.get(seg.region) {

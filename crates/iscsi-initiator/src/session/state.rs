@@ -7,18 +7,18 @@
 //!      +--------- Waiting <----+----------------------+--> Closed, Failed
 //! ```
 //!
-//! An input that has no row in a state is ignored: it came late, from a connection that is gone.
+//! An input without a row in a state is ignored: it is late, from a connection that has ended.
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// TCP connect is under way.
+    /// TCP connect is in progress.
     Connecting,
     /// Login PDUs are being exchanged.
     LoggingIn,
     /// Full feature phase.
     Ready,
-    /// Full feature phase, but the target asked for a logout: what is in flight may end, nothing new is sent.
+    /// Full feature phase, but the target requested a logout: I/O in flight may end, nothing new is sent.
     Draining,
     /// A logout has been sent.
     LoggingOut,
@@ -26,30 +26,30 @@ pub(crate) enum State {
     Waiting,
     /// Logged out for good, as asked.
     Closed,
-    /// Given up.
+    /// Failed for good.
     Failed,
 }
 
-/// What happens to a session.
+/// Events that change the state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// TCP is connected.
     Connected,
     /// The target agreed to full feature phase.
     LoggedIn,
-    /// The target sent the login elsewhere; a new connect is under way.
+    /// The target redirected the login; a new connect is in progress.
     Redirected,
     /// The target asked for a logout.
     LogoutAsked,
-    /// Nothing is in flight any more, or the time for it is over.
+    /// Nothing is in flight any more, or its time is over.
     Drained,
     /// The caller wants the session closed.
     CloseAsked,
-    /// The connection is gone, and there is reason to try again.
+    /// The connection is lost, and another attempt may help.
     Lost,
-    /// The connection is gone for a permanent reason, or the replacement time is over.
+    /// The connection is lost for a permanent reason, or the replacement time is over.
     GaveUp,
-    /// The logout was answered and the caller wants no more.
+    /// The logout was answered and the caller wants to end.
     Ended,
     /// The next attempt is due.
     Due,
@@ -93,7 +93,7 @@ impl State {
         self == State::Ready
     }
 
-    /// I/Os are taken and wait until they can be sent.
+    /// I/Os are accepted and wait until they can be sent.
     pub(crate) fn takes_commands(self) -> bool {
         !matches!(self, State::Closed | State::Failed)
     }

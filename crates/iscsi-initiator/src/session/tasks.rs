@@ -1,9 +1,9 @@
 //! The task table: the commands that a session has in flight, found by tag without searching.
 //!
-//! An Initiator Task Tag is a slot number in its low half and the slot's generation in its high half. A PDU that comes
-//! late, after its slot was used again, has the wrong generation and is recognised as unknown. The generation has 15
-//! bits, so that no tag is ever the reserved one. Slots are reused last in, first out: a busy session touches as many
-//! cache lines as it has commands in flight.
+//! An Initiator Task Tag has a slot number in its low half and the slot's generation in its high half. A late PDU,
+//! whose slot was used again, has the wrong generation and is unknown. The generation has 15 bits, so no tag is ever
+//! the reserved one. Slots are reused last in, first out: a busy session uses as many cache lines as it has commands in
+//! flight.
 
 use crate::balance::Moves;
 use crate::task::{Footprint, NewTask, Owner, Payload};
@@ -17,7 +17,7 @@ pub(crate) type TaskIndex = u16;
 /// Generations are counted in 15 bits.
 const GENERATION_MASK: u16 = 0x7fff;
 
-/// How far a task has come.
+/// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Free,
@@ -27,11 +27,11 @@ pub(crate) enum Stage {
     Sent,
     /// Answered with BUSY or a similar status; queued again when it is due.
     BackedOff,
-    /// Not answered in time; an ABORT TASK is under way.
+    /// Not answered in time; an ABORT TASK is in progress.
     Aborting,
 }
 
-/// How far the data of a sent task has come.
+/// The progress of a sent task's data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Progress {
     None,
@@ -39,28 +39,28 @@ pub(crate) enum Progress {
     Write(InitiatorWrite),
 }
 
-/// One task. The fields that arriving data needs come first, then those that its end needs: with many sessions no cache
-/// line of a task is in the core's cache by then, and most I/Os need two of the three.
+/// One task. The fields for arriving data are first, then those for its end. With many sessions no cache line of a task
+/// is in the core's cache by then, and most I/Os need two of the three.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Task {
     pub(crate) owner: Owner,
     generation: u16,
     pub(crate) stage: Stage,
-    /// Place of the connection that it was sent over.
+    /// Index of the connection that it was sent over.
     pub(crate) connection: u8,
     pub(crate) payload: Payload,
     pub(crate) progress: Progress,
     pub(crate) len_bytes: u32,
     /// When it was first sent; 0 before.
     pub(crate) first_sent: Nanos,
-    /// Bytes in flight on the session when it was queued, its own included.
+    /// Bytes in flight on the session when it was queued, including its own.
     pub(crate) queue_bytes: u64,
-    /// Place in the order of its device's I/Os.
+    /// Its number in the order of its device's I/Os.
     pub(crate) order: u64,
-    /// Sent again after the target refused it: newer commands may not overtake it.
+    /// It is sent again after the target refused it: newer commands must not overtake it.
     pub(crate) retried: bool,
-    /// Answers that asked for another attempt.
+    /// Number of answers that required another attempt.
     pub(crate) refusals: u8,
     /// An I/O that was in flight when a session was lost.
     pub(crate) requeued: bool,
@@ -92,12 +92,12 @@ impl Task {
         }
     }
 
-    /// An I/O that was neither lost nor aborted before.
+    /// An I/O that was never lost or aborted.
     pub(crate) fn is_first_try_of_io(&self) -> bool {
         self.losses == 0 && matches!(self.owner, Owner::Io { .. })
     }
 
-    /// What it moves, for the counters.
+    /// Its direction and size, for the counters.
     #[inline]
     pub(crate) fn moves(&self) -> Moves {
         match self.payload {
@@ -113,12 +113,12 @@ impl Task {
 pub(crate) struct TaskTable {
     tasks: Vec<Task>,
     free: Vec<TaskIndex>,
-    /// Tasks in use that were retried; while it is 0 nothing needs to look for conflicts.
+    /// Tasks in use that were retried; while it is 0 no conflicts need to be checked.
     pub(crate) retried: u32,
 }
 
 impl TaskTable {
-    /// Takes a slot; none when 65535 are in use.
+    /// Takes a slot; None if 65535 are in use.
     #[inline]
     pub(crate) fn insert(&mut self, new: &NewTask) -> Option<TaskIndex> {
         let index = match self.free.pop() {
@@ -169,12 +169,12 @@ impl TaskTable {
             footprint: new.footprint,
             reply: Vec::new(),
         });
-        // Room for every slot, so that freeing never allocates.
+        // Space for every slot, so that freeing never allocates.
         self.free.reserve(self.tasks.len());
         Some(index)
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     #[inline]
     pub(crate) fn remove(&mut self, index: TaskIndex) {
         let task = &mut self.tasks[usize::from(index)];

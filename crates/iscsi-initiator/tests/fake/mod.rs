@@ -1,6 +1,6 @@
-//! A target that behaves as a test tells it to: plain sockets, one thread, one script per connection.
+//! A target for tests: plain sockets, one thread, one script per connection.
 //!
-//! [`Peer`] speaks enough iSCSI and SCSI to be a disk ([`Peer::serve`]); a script takes over where it wants to misbehave.
+//! [`Peer`] supports enough iSCSI and SCSI to be a disk ([`Peer::serve`]); a script takes over for its faults.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
@@ -15,7 +15,7 @@ pub(crate) const BLOCK: usize = 512;
 pub(crate) const BLOCKS: u64 = 2048;
 pub(crate) const IQN: &str = "iqn.2026-11.lab.linerate:fake";
 
-/// What scripts and tests share.
+/// State that scripts and tests share.
 pub(crate) type Disk = Arc<Mutex<Vec<u8>>>;
 
 /// The listening side.
@@ -30,7 +30,7 @@ pub(crate) struct Peer {
     pub(crate) disk: Disk,
     pub(crate) sn: StatusNumbers,
     pub(crate) logins: Vec<LoginRequest>,
-    /// Commands admitted ahead of the next expected one.
+    /// Commands admitted beyond the next expected one.
     pub(crate) window: u32,
     pub(crate) framer: Framer,
     /// READ CAPACITY: number of blocks.
@@ -136,7 +136,7 @@ impl Peer {
         self.send(&Response::Login(reply), text.as_bytes())
     }
 
-    /// Agrees to everything that is offered.
+    /// Accepts every offer.
     pub(crate) fn login(&mut self) -> io::Result<()> {
         self.login_with(std::borrow::ToOwned::to_owned)
     }
@@ -167,7 +167,7 @@ impl Peer {
         }
     }
 
-    /// Answers until `mine` says that a request is the script's.
+    /// Answers until `mine` returns that a request is for the script.
     pub(crate) fn serve_until(&mut self, mine: impl Fn(&Request) -> bool) -> io::Result<(Request, Vec<u8>)> {
         loop {
             let (request, data) = self.read()?;

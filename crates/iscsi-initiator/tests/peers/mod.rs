@@ -16,7 +16,7 @@ impl Tgt {
     /// Size of the LUN in bytes.
     pub(crate) const BYTES: u64 = 16 << 20;
 
-    /// Starts it; none, with a word, if tgt is not installed.
+    /// Starts it; None, with a message, if tgt is not installed.
     pub(crate) fn start() -> Option<Self> {
         if !["/usr/sbin/tgtd", "/usr/sbin/tgtadm"].iter().all(|file| std::path::Path::new(file).exists()) {
             skip("tgtd and tgtadm (package tgt) are not installed");
@@ -65,7 +65,7 @@ impl Tgt {
         assert!(connected, "tgtd listens on port {}", self.port);
     }
 
-    /// Runs tgtadm, again and again while the daemon comes up.
+    /// Runs tgtadm repeatedly while the daemon starts.
     pub(crate) fn admin(&self, args: &[&str]) {
         let control = self.control.to_string();
         let run = || {
@@ -101,7 +101,7 @@ impl Drop for Tgt {
     }
 }
 
-/// Says why a test does not run. Where `LINERATE_CI` is set every peer is installed, and a skip is a failure.
+/// Prints why a test does not run. If `LINERATE_CI` is set every peer must be installed, and a skip is a failure.
 pub(crate) fn skip(reason: &str) {
     assert!(std::env::var_os("LINERATE_CI").is_none(), "{reason}, but LINERATE_CI is set");
     eprintln!("skipped: {reason}");

@@ -1,4 +1,4 @@
-//! A device over several paths, stepped by hand: to our own array through relays, or to a fake target.
+//! A device over several paths, driven step by step: to our own array through relays, or to a fake target.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
@@ -25,7 +25,7 @@ pub(crate) fn array(name: &str) -> Array {
     array_with(name, &json!("127.0.0.1:0"), "active_optimized")
 }
 
-/// An array whose second portal and the state of that portal's group are as the test wants them.
+/// An array; the test sets its second portal and the state of that portal's group.
 pub(crate) fn array_with(name: &str, second: &serde_json::Value, state: &str) -> Array {
     let volume = json!({ "lun": 0, "name": name, "kind": "memory", "size_bytes": 16 << 20,
                          "sector_bytes": 512 });
@@ -64,7 +64,7 @@ impl IoSink for Heard {
     }
 }
 
-/// One turn of a loop that has nothing else to do, which waits until `until` at most.
+/// One turn of a loop without other work, which waits until `until` at most.
 pub(crate) fn turn(initiator: &mut Initiator, driver: &mut EpollDriver, heard: &mut Heard, until: Nanos) {
     let mut completions = Vec::new();
     initiator.flush(driver);
@@ -77,7 +77,7 @@ pub(crate) fn turn(initiator: &mut Initiator, driver: &mut EpollDriver, heard: &
     initiator.on_time(driver, now, heard);
 }
 
-/// A device over relays, stepped by hand. Slot `n` has block-sized memory of its own.
+/// A device over relays, driven step by step. Slot `n` has its own memory of one block.
 pub(crate) struct Rig {
     pub(crate) driver: EpollDriver,
     pub(crate) initiator: Initiator,
@@ -113,7 +113,7 @@ impl Rig {
         Self::over(options, &specs, relays, array, &SessionOptions::default())
     }
 
-    /// Two paths to an array whose second portal has a group of its own in this state.
+    /// Two paths to an array whose second portal has its own group in this state.
     pub(crate) fn two_groups(options: &MultipathOptions, state: &str, session: &SessionOptions) -> Self {
         let array = array_with("one", &json!({ "address": "127.0.0.1:0", "group": 2 }), state);
         let relays: Vec<Relay> = array.portals().iter().map(|portal| Relay::to(*portal)).collect();
@@ -206,7 +206,7 @@ impl Rig {
         turn(&mut self.initiator, &mut self.driver, &mut self.heard, until);
     }
 
-    /// Runs until `ready`, at most ten seconds. Gives the time that it took.
+    /// Runs until `ready`, at most ten seconds. Returns the time that it took.
     pub(crate) fn run(&mut self, what: &str, ready: impl Fn(&Self) -> bool) -> Nanos {
         let start = self.driver.now();
         while !ready(self) {

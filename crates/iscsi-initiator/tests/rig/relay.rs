@@ -6,12 +6,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What the relay does with what it is given.
+/// What the relay does with received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Hands it on.
+    /// Forwards them.
     Pass,
-    /// Keeps it, both ways, until it may pass again: a network that is silent and late.
+    /// Keeps them, in both directions, until it may forward again: a network that is silent and late.
     Silent,
     /// Closes every connection, also new ones.
     Close,
@@ -57,7 +57,7 @@ impl Drop for Relay {
 }
 
 impl Shared {
-    /// Waits until something may pass; false if everything is to be closed.
+    /// Waits until bytes may be forwarded; false if all connections must be closed.
     fn may_pass(&self) -> bool {
         let mode = self.mode.lock().unwrap();
         let mode = self.changed.wait_while(mode, |mode| *mode == Mode::Silent).unwrap();

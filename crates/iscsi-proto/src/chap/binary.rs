@@ -59,7 +59,7 @@ pub fn encode_base64(bytes: &[u8]) -> String {
 /// The peer's value is not a binary value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BinaryError {
-    /// It begins neither with `0x` nor with `0b`.
+    /// It does not begin with `0x` or `0b`.
     #[error("a binary value begins with 0x or 0b")]
     Prefix,
     /// No digits.
@@ -68,7 +68,7 @@ pub enum BinaryError {
     /// Hexadecimal with an odd number of digits.
     #[error("the hexadecimal value has an odd number of digits")]
     OddHex,
-    /// A character that is no digit, or broken padding.
+    /// A character that is not a digit, or broken padding.
     #[error("the binary value has a wrong digit or padding")]
     Digit,
     /// More than 1024 bytes.

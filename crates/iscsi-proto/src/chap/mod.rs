@@ -1,8 +1,8 @@
 //! CHAP, the authentication method of iSCSI logins (RFC 7143 section 12.1.3, RFC 1994).
 //!
 //! The verifier sends an identifier and a random challenge; the other side proves that it knows the secret with
-//! `hash(identifier, secret, challenge)`. [`crate::login`] runs the exchange; this room has the arithmetic and the rules:
-//! algorithms, binary values in text (`binary.rs`), credentials, comparison in constant time.
+//! `hash(identifier, secret, challenge)`. [`crate::login`] runs the exchange. This folder has the arithmetic and the
+//! rules: algorithms, binary values in text (`binary.rs`), credentials, comparison in constant time.
 
 mod binary;
 
@@ -18,7 +18,7 @@ use subtle::ConstantTimeEq;
 /// Fewest bytes of a secret without `IPsec`: 96 bits (RFC 7143 section 9.2.1).
 pub const SECRET_BYTES_MIN: usize = 12;
 
-/// Most bytes of a secret: initiators take no more.
+/// Most bytes of a secret: initiators accept no more.
 pub const SECRET_BYTES_MAX: usize = 255;
 
 /// A hash that CHAP may use.
@@ -68,7 +68,7 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
-    /// Length in bytes of a response, and of the challenges we make.
+    /// Length in bytes of a response, and of our challenges.
     pub fn response_len(self) -> usize {
         match self {
             Algorithm::Md5 => 16,
@@ -101,7 +101,7 @@ impl Algorithm {
     }
 }
 
-/// A CHAP secret. Never shown by `Debug`, wiped when dropped.
+/// A CHAP secret. `Debug` never shows it, and it is wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ChapSecret(Vec<u8>);
 
@@ -111,9 +111,8 @@ impl ChapSecret {
         ChapSecret(bytes.into())
     }
 
-    /// Whether it may protect a target (RFC 7143 section 9.2.1: a listener that knows one exchange may try secrets in
-    /// private, so
-    /// less than 96 bits need `IPsec`, which nothing here can verify).
+    /// Whether it may protect a target (RFC 7143 section 9.2.1). A listener that has recorded one exchange can try
+    /// secrets offline, so less than 96 bits need `IPsec`, which this program cannot verify.
     pub fn check(&self) -> Result<(), SecretError> {
         match self.0.len() {
             0 => Err(SecretError::Empty),
@@ -125,7 +124,7 @@ impl ChapSecret {
 
     fn wipe(&mut self) {
         self.0.fill(0);
-        // Keeps the stores above from being removed as dead.
+        // Prevents removal of the stores above as dead code.
         std::hint::black_box(&self.0);
     }
 }
@@ -151,7 +150,7 @@ pub struct Credentials {
     pub secret: ChapSecret,
 }
 
-/// What authentication a side wants.
+/// The authentication that a side requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChapConfig {
     algorithms: Vec<Algorithm>,
@@ -160,8 +159,8 @@ pub struct ChapConfig {
 }
 
 impl ChapConfig {
-    /// `algorithms` in order of preference; the initiator proves itself with `initiator`, and with `target` given the
-    /// target must prove itself too (mutual CHAP).
+    /// `algorithms` in order of preference. The initiator authenticates with `initiator`. If `target` is given, the
+    /// target must authenticate too (mutual CHAP).
     pub fn new(
         algorithms: &[Algorithm],
         initiator: Credentials,
@@ -188,18 +187,18 @@ impl ChapConfig {
         &self.algorithms
     }
 
-    /// What the initiator proves.
+    /// The credentials of the initiator.
     pub fn initiator(&self) -> &Credentials {
         &self.initiator
     }
 
-    /// What the target proves, with mutual CHAP.
+    /// The credentials of the target, with mutual CHAP.
     pub fn target(&self) -> Option<&Credentials> {
         self.target.as_ref()
     }
 }
 
-/// Why a CHAP configuration cannot be used: the user's fault.
+/// Why a CHAP configuration cannot be used (fault: user).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChapConfigError {
     /// No algorithm.
@@ -216,7 +215,7 @@ pub enum ChapConfigError {
     SameSecret,
 }
 
-/// A secret that does not protect a target: the user's fault. The length is all that is told of it.
+/// A secret that does not protect a target (fault: user). Only its length is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// No bytes.

@@ -1,13 +1,13 @@
-//! Operational keys and how they are negotiated (RFC 7143 sections 6.2 and 13).
+//! Operational keys and their negotiation (RFC 7143 sections 6.2 and 13).
 //!
-//! Open `table.rs` to see every key with its kind, range, default and place: the code here only walks that table.
+//! `table.rs` has every key with its kind, range, default and place: the code here only uses that table.
 //!
-//! A key that is *declared* (`MaxRecvDataSegmentLength`, names) is taken as it is and not answered. A key that is
-//! *negotiated* is offered by one side and answered by the other with the result, which its kind defines: the smaller or
-//! larger number, the AND or OR of booleans, the first value of the list that the answering side accepts.
+//! A *declared* key (`MaxRecvDataSegmentLength`, names) is accepted and not answered. A *negotiated* key is offered by
+//! one side, and the other side answers with the result. The kind of the key defines the result: the smaller or larger
+//! number, the AND or OR of booleans, the first value of the list that the answering side accepts.
 //!
-//! Most keys hold for the whole session and are settled by its first ("leading") login. A login that adds a connection to
-//! the session speaks only of what is the connection's own: digests and segment lengths.
+//! Most keys are valid for the whole session and are negotiated by its first ("leading") login. A login that adds a
+//! connection to the session negotiates only the keys of the connection: digests and segment lengths.
 
 mod negotiate;
 mod table;
@@ -18,7 +18,7 @@ pub use table::{KEYS, Key, Kind, Place, Who};
 
 use crate::params::DigestKind;
 
-/// How much we want a digest.
+/// Our preference for a digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestOffer {
     /// Never: `None`.
@@ -44,7 +44,7 @@ impl DigestOffer {
     }
 }
 
-/// What this side wants; the limits it can live with. Lengths are in bytes.
+/// The values that this side offers, and their limits. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Header digest.

@@ -20,7 +20,7 @@ pub struct Negotiation {
     side: Side,
     offer: Offer,
     discovery: bool,
-    /// The login adds a connection to a session, whose own keys are settled.
+    /// The login adds a connection to a session, so the session's keys are negotiated already.
     joining: bool,
     params: SessionParams,
     /// Bit per index of [`KEYS`]: the peer has sent the key.
@@ -34,14 +34,15 @@ pub struct Negotiation {
 const _: () = assert!(KEYS.len() <= 32, "the bit sets have 32 bits");
 
 impl Negotiation {
-    /// Nothing said yet: the defaults hold.
+    /// No key was sent yet: the defaults are valid.
     pub fn new(side: Side, offer: Offer, discovery: bool) -> Self {
         debug_assert!(offer.first_burst_length <= offer.max_burst_length);
         let params = SessionParams::default();
         Negotiation { side, offer, discovery, joining: false, params, received: 0, awaited: 0, declared: 0 }
     }
 
-    /// Negotiation of a connection that joins a session: what the session has settled stays, the rest begins anew.
+    /// Negotiation of a connection that joins a session: the keys of the session keep their values, the others are
+    /// negotiated.
     pub fn joining(side: Side, offer: Offer, session: &SessionParams) -> Self {
         let fresh = SessionParams::default();
         let params = SessionParams {
@@ -54,7 +55,7 @@ impl Negotiation {
         Negotiation { joining: true, params, ..Self::new(side, offer, false) }
     }
 
-    /// Whether the session's own keys are settled already.
+    /// Whether the session's keys are negotiated already.
     pub fn is_joining(&self) -> bool {
         self.joining
     }
@@ -64,8 +65,8 @@ impl Negotiation {
         (key.in_discovery || !self.discovery) && !(self.joining && key.leading_only)
     }
 
-    /// Writes everything that this side says on its own: the initiator offers all keys it negotiates, the target declares
-    /// its segment length (once).
+    /// Writes all keys that this side sends first: the initiator offers all keys that it negotiates, the target
+    /// declares its segment length (once).
     pub fn propose(&mut self, out: &mut Writer) {
         for (index, key) in KEYS.iter().enumerate() {
             let bit = 1 << index;
@@ -103,11 +104,11 @@ impl Negotiation {
         }
     }
 
-    /// Takes in a pair in the operational stage: an answer to our offer, or the peer's offer, whose answer is written to
+    /// Accepts a pair in the operational stage: an answer to our offer, or the peer's offer, whose answer is written to
     /// `out`. Names and other declared text are accepted and left to the caller.
     pub fn receive(&mut self, name: &str, value: &str, out: &mut Writer) -> Result<(), NegotiationError> {
         let Some(index) = find(name) else {
-            // Answers to keys that we never sent are not answered in turn.
+            // Answers to keys that we never sent are not answered.
             if value != NOT_UNDERSTOOD {
                 out.push(name, NOT_UNDERSTOOD);
             }
@@ -149,7 +150,7 @@ impl Negotiation {
     /// The result. Keys that neither side sent have their defaults.
     pub fn params(&self) -> SessionParams {
         let mut params = self.params;
-        // Each side's pair obeys this rule, but a default may stand against a smaller negotiated value.
+        // Each side's pair obeys this rule, but a default may be larger than a negotiated value.
         params.first_burst_length = params.first_burst_length.min(params.max_burst_length);
         params
     }
@@ -202,7 +203,7 @@ impl Negotiation {
         Ok(())
     }
 
-    /// Judges the peer's answer to our offer. A key that the peer does not understand keeps its default.
+    /// Checks the peer's answer to our offer. A key that the peer does not understand keeps its default.
     fn take_answer(&mut self, key: &Key, value: &str) -> Result<(), NegotiationError> {
         if value == IRRELEVANT || value == NOT_UNDERSTOOD {
             return Ok(());
@@ -283,10 +284,11 @@ fn digest_name(kind: DigestKind) -> &'static str {
     }
 }
 
-/// The peer's offer or answer cannot be accepted: the peer's fault, unless our configuration demands what it lacks.
+/// The peer's offer or answer cannot be accepted (fault: peer, unless the peer lacks a value that our configuration
+/// requires).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NegotiationError {
-    /// A key came twice.
+    /// A key was sent twice.
     #[error("peer sent key {0} twice")]
     Repeated(&'static str),
     /// A key that only the other side may send.
@@ -298,7 +300,7 @@ pub enum NegotiationError {
     /// A value outside the key's range or its rules.
     #[error("peer sent an invalid value for key {0}")]
     BadValue(&'static str),
-    /// Nothing that both sides accept: change this side's setting or the peer's.
+    /// There is no value that both sides accept: change this side's setting or the peer's.
     #[error("peer and this side have no common value for key {0}")]
     NoCommonValue(&'static str),
     /// The peer refused our offer.

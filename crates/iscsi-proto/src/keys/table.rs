@@ -8,22 +8,23 @@ use crate::params::{DigestKind, SessionParams};
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What its values are and how a result comes about, with our side's value and where the result goes.
+    /// Its values, the rule for the result, our side's value, and the field for the result.
     pub kind: Kind,
     /// Where it may be used.
     pub place: Place,
-    /// Who may send it first.
+    /// The side that may send it first.
     pub who: Who,
     /// It has a meaning in discovery sessions.
     pub in_discovery: bool,
-    /// It holds for the whole session: only the login of the first connection may use it (LO in RFC 7143 section 13).
+    /// It is valid for the whole session: only the login of the first connection may use it (LO in RFC 7143 section
+    /// 13).
     pub leading_only: bool,
 }
 
-/// Values of a key, our side's value, and where the result goes.
+/// The values of a key, our side's value, and the field for the result.
 #[derive(Clone, Copy)]
 pub enum Kind {
-    /// A list of digests; the result is the first that both accept.
+    /// A list of digests; the result is the first one that both accept.
     Digest {
         /// Our wish.
         ours: fn(&Offer) -> DigestOffer,
@@ -70,12 +71,12 @@ pub enum Kind {
         /// The word.
         only: &'static str,
     },
-    /// Understood, and always answered the same (keys that RFC 7143 withdrew).
+    /// Understood, and always answered in the same way (keys that RFC 7143 withdrew).
     Fixed {
         /// The answer.
         answer: &'static str,
     },
-    /// Text that one side declares; the login machines read it, nothing is negotiated.
+    /// Text that one side declares; the login state machines read it, and nothing is negotiated.
     DeclaredText,
 }
 
@@ -90,7 +91,7 @@ pub enum Place {
     OperationalAndLater,
 }
 
-/// Who may send a key first.
+/// The side that may send a key first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// The initiator.
@@ -108,7 +109,7 @@ const fn key(name: &'static str, kind: Kind, place: Place, who: Who, in_discover
     Key { name, kind, place, who, in_discovery, leading_only: false }
 }
 
-/// A key of the operational stage that holds for the whole session.
+/// A key of the operational stage that is valid for the whole session.
 const fn session_wide(name: &'static str, kind: Kind, in_discovery: bool) -> Key {
     Key { leading_only: true, ..key(name, kind, Place::Operational, Who::Both, in_discovery) }
 }
@@ -121,7 +122,7 @@ const fn length(ours: fn(&Offer) -> u32, set: fn(&mut SessionParams, u32)) -> Ki
     Kind::Number { min: 512, max: LENGTH_MAX, larger: false, ours, set }
 }
 
-/// A boolean for which only Yes is supported, and OR decides: the result is always Yes.
+/// A boolean for which only Yes is supported. The rule is OR, so the result is always Yes.
 const IN_ORDER: Kind = Kind::Boolean { or: true, ours: |_| true, set: |_, _| () };
 
 /// Every operational key, in the order in which an initiator offers them.

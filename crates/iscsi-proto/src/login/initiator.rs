@@ -12,14 +12,15 @@ use crate::text::{self, Collector, TextError, Writer};
 /// Most bytes of text that a target may send in one response, over all its PDUs.
 const TEXT_BYTES_MAX: usize = 65_536;
 
-/// Who logs in where, and with which wishes.
+/// The names, offers and secrets of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitiatorConfig {
     /// Our name.
     pub initiator_name: IscsiName,
     /// The target's name; `None` for a discovery session.
     pub target_name: Option<IscsiName>,
-    /// Initiator session ID: unique among our sessions to the target; the same one again replaces a lost session.
+    /// Initiator session ID: unique among our sessions to the target. If it is used again, the login replaces a lost
+    /// session.
     pub isid: [u8; 6],
     /// Connection ID.
     pub cid: u16,
@@ -27,11 +28,11 @@ pub struct InitiatorConfig {
     pub itt: u32,
     /// Number of the session's first command.
     pub cmd_sn: u32,
-    /// What is negotiated.
+    /// Our offer.
     pub offer: Offer,
-    /// How to prove ourselves, and whether the target must.
+    /// Our authentication, and whether the target must authenticate.
     pub chap: Option<ChapConfig>,
-    /// The session that the connection is to be added to; `None` starts a new one.
+    /// The session to which the connection is added; `None` starts a new one.
     pub join: Option<Join>,
 }
 
@@ -40,7 +41,7 @@ pub struct InitiatorConfig {
 pub struct Join {
     /// The target's handle of it.
     pub tsih: u16,
-    /// What its first login has negotiated.
+    /// The values that its first login has negotiated.
     pub params: SessionParams,
 }
 
@@ -53,20 +54,20 @@ pub struct InitiatorLogin {
     keys: Negotiation,
     pdus: u32,
     exp_stat_sn: Option<u32>,
-    /// Algorithm, identifier and challenge of the proof that we demanded.
+    /// Algorithm, identifier and challenge of the authentication that we required.
     demanded: Option<(Algorithm, u8, Vec<u8>)>,
     portal_group_tag: Option<u16>,
     proved: bool,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitiatorStep {
     /// Send this PDU and wait for the response.
     Send(LoginRequest, Vec<u8>),
-    /// The login is done: go on in full feature phase.
+    /// The login is done: continue in full feature phase.
     Done(Box<Established>),
-    /// The target is elsewhere: close, connect to `address` (`host[:port][,tag]`) and log in there.
+    /// The target is at another address: close, connect to `address` (`host[:port][,tag]`) and log in there.
     Redirected {
         /// `TargetAddress`.
         address: String,
@@ -127,7 +128,7 @@ impl InitiatorLogin {
         }
         let method = match &self.config.chap {
             None => "None",
-            // A target that need not know us may skip the proof, unless it must prove itself.
+            // A target that does not require authentication may skip it, unless it must authenticate itself.
             Some(chap) if chap.target().is_none() => "CHAP,None",
             Some(_) => "CHAP",
         };
@@ -135,7 +136,7 @@ impl InitiatorLogin {
         self.request(out, self.config.chap.is_none())
     }
 
-    /// Takes in a login response. `random` fills bytes fit for a challenge. On an error the connection must be closed.
+    /// Accepts a login response. `random` fills bytes for a challenge. After an error the connection must be closed.
     pub fn receive(
         &mut self,
         response: &LoginResponse,
@@ -214,7 +215,7 @@ impl InitiatorLogin {
             self.step(InitiatorEvent::ToOperational)?;
             self.keys.propose(&mut out);
         }
-        // T is asked for as soon as nothing is left for us to say in the stage.
+        // T is set as soon as we have nothing more to send in this stage.
         let transit = !matches!(self.state, InitiatorState::Method | InitiatorState::Algorithm);
         let (request, data) = self.request(out, transit);
         Ok(InitiatorStep::Send(request, data))
@@ -291,7 +292,7 @@ impl InitiatorLogin {
     ) -> Result<InitiatorStep, LoginFailure> {
         let mut out = Writer::default();
         for (name, value) in pairs {
-            // tgt answers a security stage that both sides skip only here.
+            // If both sides skip the security stage, tgt answers it only here.
             if *name == "AuthMethod" && *value == "None" && self.config.chap.is_none() {
                 continue;
             }
@@ -374,7 +375,7 @@ fn redirected(status: LoginStatus, text: &[u8]) -> Result<InitiatorStep, LoginFa
 /// Why a login failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginFailure {
-    /// The target refuses: the user's fault for class 2 (check names and secrets), the target's for class 3.
+    /// The target refuses (fault: user for class 2, check names and secrets; target for class 3).
     #[error("target refused the login: {}", .0.describe())]
     Refused(LoginStatus),
     /// The target's text is malformed: the peer's fault.
@@ -383,19 +384,19 @@ pub enum LoginFailure {
     /// A key cannot be agreed on.
     #[error(transparent)]
     Negotiation(#[from] NegotiationError),
-    /// The target broke a rule of the login phase: the peer's fault.
+    /// The target broke a rule of the login phase (fault: peer).
     #[error("target sent {0}")]
     Protocol(&'static str),
-    /// The target left out a key: the peer's fault.
+    /// The target left out a key (fault: peer).
     #[error("target did not send {0}")]
     Missing(&'static str),
-    /// The target could not prove itself with mutual CHAP: a wrong secret, or an impostor.
+    /// The target could not authenticate itself with mutual CHAP: a wrong secret, or a wrong target.
     #[error("target is not who it should be: {0}")]
     NotAuthentic(&'static str),
 }
 
 impl LoginFailure {
-    /// The same login may succeed later without anyone changing a setting.
+    /// The same login may succeed later without a changed setting.
     pub fn is_transient(&self) -> bool {
         matches!(self, LoginFailure::Refused(status) if status.class == 3)
     }

@@ -1,21 +1,21 @@
 //! The login phase (RFC 7143 section 6.3) of both sides.
 //!
-//! A login is a conversation of login requests and responses on one connection, each carrying text:
+//! A login is an exchange of login requests and responses on one connection; each carries text:
 //!
-//! - **security stage**: both say their names; the target may demand CHAP (method, then algorithm and challenge, then
-//!   response), and with mutual CHAP the initiator demands a proof in turn;
+//! - **security stage**: both sides send their names. The target may require CHAP (method, then algorithm and
+//!   challenge, then response). With mutual CHAP the initiator also requires authentication of the target;
 //! - **operational stage**: keys are negotiated ([`crate::keys`]);
-//! - **full feature phase**: what follows is SCSI.
+//! - **full feature phase**: SCSI follows.
 //!
-//! The initiator asks to move on with the T bit, the target agrees by setting it too. Which step may follow which is
-//! written down as data in `table.rs`; [`TargetLogin`] and [`InitiatorLogin`] work out what a message *means* and the
-//! tables say whether it may come *now*. `docs/rfc7143-states.md` is generated from the same tables.
+//! The initiator requests the next stage with the T bit, and the target agrees by setting it too. The order of steps is
+//! data in `table.rs`: [`TargetLogin`] and [`InitiatorLogin`] find out the meaning of a message, and the tables tell
+//! whether it is allowed in this state. `docs/rfc7143-states.md` is generated from the same tables.
 //!
-//! A login whose requests carry the handle of a session (TSIH) adds a connection to it: the same stages, but only what
-//! belongs to the connection is negotiated.
+//! A login with the handle of a session (TSIH) in its requests adds a connection to it: the stages are the same, but
+//! only the keys of the connection are negotiated.
 //!
-//! Both machines are driven by whole PDUs: [`TargetLogin::receive`] and [`InitiatorLogin::receive`] take a header and its
-//! data segment and give the PDU to send. Random bytes come from the caller. Deadlines are the caller's too.
+//! The input of both state machines are whole PDUs: [`TargetLogin::receive`] and [`InitiatorLogin::receive`] take a
+//! header and its data segment and return the PDU to send. The caller provides random bytes and handles deadlines.
 
 mod initiator;
 mod sessions;
@@ -41,7 +41,7 @@ pub const VERSION: u8 = 0x00;
 /// Largest data segment during login, before anything is negotiated (RFC 7143 section 13.12).
 pub const LOGIN_DATA_BYTES_MAX: u32 = 8192;
 
-/// Most PDUs that one side may send in a login: a bound on how long a peer can keep it going.
+/// Most PDUs that one side may send in a login: it limits how long a peer can continue it.
 const LOGIN_PDUS_MAX: u32 = 64;
 
 /// A finished login, on either side.
@@ -57,19 +57,19 @@ pub struct Established {
     pub tsih: u16,
     /// Connection ID.
     pub cid: u16,
-    /// What was negotiated.
+    /// The negotiated values.
     pub params: SessionParams,
     /// It began the session; otherwise it added a connection to one.
     pub leading: bool,
-    /// Sequence number of the session's first command; of one that was joined, the next that the target expects.
+    /// Sequence number of the session's first command; for a joined session, the next one that the target expects.
     pub cmd_sn: u32,
     /// Sequence number of the next status.
     pub stat_sn: u32,
-    /// `MaxCmdSN` as the final response said it.
+    /// `MaxCmdSN` of the final response.
     pub max_cmd_sn: u32,
     /// The user that the initiator proved to be.
     pub user: Option<String>,
-    /// `TargetPortalGroupTag`, if the target said one.
+    /// `TargetPortalGroupTag`, if the target sent one.
     pub portal_group_tag: Option<u16>,
 }
 

@@ -1,21 +1,21 @@
-//! What becomes of a login request in view of the sessions that exist (RFC 7143 sections 6.3.5 and 6.3.6).
+//! Decides about a login request, depending on the existing sessions (RFC 7143 sections 6.3.5 and 6.3.6).
 //!
-//! A session is named by the initiator (name and ISID) and the target with its portal group; TSIH is the target's handle.
-//! The same name with TSIH 0 means that the initiator lost the old session: the new login replaces it (reinstatement).
-//! With the session's TSIH it adds a connection, as many as were agreed on. One whose CID is in use is refused: it could
-//! only take the old one's place (connection reinstatement, section 6.3.4), but at error recovery level 0 a connection
-//! that is lost takes its session with it.
+//! A session is identified by the initiator (name and ISID) and the target with its portal group; TSIH is the target's
+//! handle. A login with the same identity and TSIH 0 means that the initiator has lost the old session: the new login
+//! replaces it (reinstatement). A login with the session's TSIH adds a connection, up to the negotiated number. If its
+//! CID is in use, it is refused: it could only replace the old connection (connection reinstatement, section 6.3.4),
+//! but at error recovery level 0 a lost connection ends its session.
 
 use crate::pdu::LoginStatus;
 
-/// What a login asks for, once its initiator has proved itself.
+/// The request of a login, once its initiator is authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRequest {
     /// The initiator's name, normalised.
     pub initiator_name: String,
     /// The target's name, normalised; `None` for a discovery session.
     pub target_name: Option<String>,
-    /// Tag of the portal group that the login came through.
+    /// Tag of the portal group of the login.
     pub portal_group_tag: u16,
     /// Initiator session ID.
     pub isid: [u8; 6],
@@ -23,11 +23,11 @@ pub struct SessionRequest {
     pub tsih: u16,
     /// Connection ID.
     pub cid: u16,
-    /// `MaxConnections`, as this login has negotiated it or the session before.
+    /// `MaxConnections`, as negotiated by this login, or by the session before.
     pub max_connections: u16,
 }
 
-/// A session that exists, as [`decide`] needs to see it.
+/// An existing session, for [`decide`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingSession {
     /// The initiator's name, normalised.
@@ -60,7 +60,7 @@ impl ExistingSession {
         }
     }
 
-    /// Whether the login names this session: the same ISID through another portal group is another nexus, and another
+    /// Whether the login is for this session: the same ISID through another portal group is another nexus, and another
     /// session.
     pub fn is_named_by(&self, request: &SessionRequest) -> bool {
         self.initiator_name == request.initiator_name
@@ -70,7 +70,7 @@ impl ExistingSession {
     }
 }
 
-/// What to do with a login.
+/// The decision about a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Start a session.
@@ -83,7 +83,7 @@ pub enum Decision {
     Refuse(LoginStatus),
 }
 
-/// Decides on a login. `sessions_max` is the most sessions that may exist; replacing one needs no room.
+/// Decides about a login. `sessions_max` is the limit of sessions; a replacement does not count.
 pub fn decide<'a>(
     existing: impl IntoIterator<Item = &'a ExistingSession>,
     request: &SessionRequest,
@@ -95,7 +95,7 @@ pub fn decide<'a>(
         if !session.is_named_by(request) {
             continue;
         }
-        // Discovery sessions of one initiator may share an ISID: each tool makes its own, and none holds tasks.
+        // Discovery sessions of one initiator may share an ISID: each tool makes its own ISID, and none has tasks.
         if request.tsih == 0 && request.target_name.is_some() {
             return Decision::Replace(index);
         }

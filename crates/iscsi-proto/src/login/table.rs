@@ -1,12 +1,12 @@
 //! The state machines as data.
 //!
-//! A row reads: in this state, when this happens, go there. What is not in a table must not happen: the login fails. Both
-//! tables are small enough to be searched row by row; neither is on the path of an I/O.
+//! A row means: in this state, on this event, change to that state. An event that is not in a table must not happen:
+//! the login fails. Both tables are small enough for a linear search; neither is on the path of an I/O.
 
 /// One row of a state table.
 pub type Row<S, E> = (S, E, S);
 
-/// Where `event` leads from `state`; `None` if it must not happen there.
+/// The state after `event` in `state`; `None` if the event must not happen there.
 pub fn next_state<S: Copy + PartialEq, E: Copy + PartialEq>(
     table: &[Row<S, E>],
     state: S,
@@ -24,7 +24,7 @@ pub enum TargetState {
     Algorithm,
     /// Challenge sent: the response is due.
     Response,
-    /// Nothing is left to prove.
+    /// Authentication is complete.
     Cleared,
     /// Operational stage.
     Operational,
@@ -32,20 +32,20 @@ pub enum TargetState {
     FullFeature,
 }
 
-/// What a login request means to the target.
+/// The meaning of a login request for the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetEvent {
-    /// Security stage, nothing about authentication yet.
+    /// Security stage, without authentication yet.
     Talk,
     /// Both agree on no authentication.
     NoneAgreed,
     /// Both agree on CHAP.
     ChapAgreed,
-    /// A CHAP algorithm was agreed; a challenge goes out.
+    /// A CHAP algorithm was agreed; a challenge is sent.
     AlgorithmAgreed,
     /// The initiator has proved itself.
     Proved,
-    /// The login begins in the operational stage, and no proof is demanded.
+    /// The login begins in the operational stage, and no authentication is required.
     SkipSecurity,
     /// Operational keys.
     Negotiate,
@@ -73,7 +73,7 @@ pub const TARGET_LOGIN: &[Row<TargetState, TargetEvent>] = {
     ]
 };
 
-/// A login on the initiator's side: what it has sent and waits for.
+/// A login on the initiator's side: the last sent message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InitiatorState {
     /// Nothing sent.
@@ -84,7 +84,7 @@ pub enum InitiatorState {
     Algorithm,
     /// `CHAP_R` sent.
     Response,
-    /// Proofs are complete; the target has not agreed to move on yet.
+    /// Authentication is complete; the target has not agreed to the next stage yet.
     Cleared,
     /// Operational stage.
     Operational,
@@ -92,7 +92,7 @@ pub enum InitiatorState {
     FullFeature,
 }
 
-/// What the initiator does, or what a login response means to it.
+/// An action of the initiator, or the meaning of a login response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InitiatorEvent {
     /// It sends the first request.
@@ -103,11 +103,11 @@ pub enum InitiatorEvent {
     ChapChosen,
     /// The target chose an algorithm and sent a challenge.
     Challenged,
-    /// The target accepted the proof, and gave its own if that was demanded.
+    /// The target accepted the response, and sent its own if that was required.
     Proved,
-    /// The target has more to say before it moves on.
+    /// The target has more to send before the next stage.
     Talk,
-    /// The target agrees to move on to the operational stage.
+    /// The target agrees to the operational stage.
     ToOperational,
     /// The target agrees to full feature phase.
     ToFullFeature,

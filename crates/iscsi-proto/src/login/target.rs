@@ -12,52 +12,53 @@ use crate::pdu::{LoginRequest, LoginResponse, LoginStatus, Stage, StatusNumbers}
 use crate::text::{self, Collector, Splitter, TextError, Writer};
 use crate::window::CommandWindow;
 
-/// What the machine asks of the array it belongs to.
+/// The services of the array for the login.
 pub trait TargetHost {
-    /// Looks up the target that `initiator` (normalised) names; `None` asks for a discovery session.
+    /// Looks up the target that `initiator` (normalised) requests; `None` requests a discovery session.
     fn find(&mut self, initiator: &str, target: Option<&str>) -> Lookup;
     /// Fills `bytes` with random bytes fit for challenges.
     fn random(&mut self, bytes: &mut [u8]);
-    /// The initiator has proved itself and wants its session now: [`super::decide`] and act on it. Gives the session's
-    /// handle (not 0), or why not.
+    /// The initiator is authenticated and requests its session: call [`super::decide`] and act on it. Returns the
+    /// session's handle (not 0), or the reason for a refusal.
     fn admit(&mut self, request: &SessionRequest) -> Result<u16, LoginStatus>;
-    /// The session that a login with this handle would add a connection to. Without one the login goes on as if it were a
-    /// new session's, until [`Self::admit`] refuses it.
+    /// The session to which a login with this handle would add a connection. Without one the login continues as for a
+    /// new session, until [`Self::admit`] refuses it.
     fn session(&mut self, tsih: u16) -> Option<Joined> {
         let _ = tsih;
         None
     }
 }
 
-/// A session that a further connection joins, as it is now.
+/// A session that a further connection joins, in its current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// What its first login has negotiated.
+    /// The values that its first login has negotiated.
     pub params: SessionParams,
     /// Its window of commands.
     pub commands: CommandWindow,
 }
 
-/// What became of [`TargetHost::find`].
+/// The result of [`TargetHost::find`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// It may log in.
     Accept(Accepted),
-    /// It should go to this address, `host:port` or `host:port,tag`.
+    /// The initiator should use this address, `host:port` or `host:port,tag`.
     Redirect {
         /// `TargetAddress`.
         address: String,
         /// For good, or for now.
         permanent: bool,
     },
-    /// It may not: [`LoginStatus::NOT_FOUND`], [`LoginStatus::FORBIDDEN`], [`LoginStatus::REMOVED`] or another error.
+    /// The initiator may not log in: [`LoginStatus::NOT_FOUND`], [`LoginStatus::FORBIDDEN`], [`LoginStatus::REMOVED`]
+    /// or another error.
     Refuse(LoginStatus),
 }
 
 /// See [`Lookup::Accept`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// The proof that is demanded.
+    /// The required authentication.
     pub chap: Option<ChapConfig>,
     /// `TargetAlias`.
     pub alias: Option<String>,
@@ -68,7 +69,7 @@ pub struct Accepted {
 /// Limits and wishes of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetLoginConfig {
-    /// What is negotiated.
+    /// Our offer.
     pub offer: Offer,
     /// Most bytes of text in one request, over all its PDUs.
     pub text_bytes_max: usize,
@@ -88,17 +89,17 @@ pub struct TargetLogin {
     first: Option<LoginRequest>,
     collector: Collector,
     outbox: Splitter,
-    /// The step that follows once the outbox is empty.
+    /// The stage that follows once the outbox is empty.
     pending: Option<Stage>,
     who: Option<Who>,
     auth: TargetAuth,
     keys: Option<Negotiation>,
     tsih: u16,
-    /// The session that the connection is to be added to, as it was when the last request came.
+    /// The session to which the connection is added, as it was at the last request.
     joined: Option<Joined>,
 }
 
-/// Who logs in where; known after the first request.
+/// Initiator and target of the login; known after the first request.
 #[derive(Debug)]
 struct Who {
     initiator_name: String,
@@ -106,14 +107,14 @@ struct Who {
     accepted: Accepted,
 }
 
-/// The PDU to send, and what to do then.
+/// The PDU to send, and the next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetReply {
     /// Its header.
     pub response: LoginResponse,
     /// Its data segment.
     pub data: Vec<u8>,
-    /// What to do after sending it.
+    /// The action after sending it.
     pub step: TargetStep,
 }
 
@@ -122,7 +123,7 @@ pub struct TargetReply {
 pub enum TargetStep {
     /// Wait for the next login request.
     Continue,
-    /// The login is done: go on in full feature phase.
+    /// The login is done: continue in full feature phase.
     Done(Box<Established>),
     /// The login failed: close the connection once the PDU is sent.
     Close(LoginRefusal),
@@ -158,8 +159,8 @@ impl TargetLogin {
         self.who.as_ref().map(|who| (who.initiator_name.as_str(), who.target_name.as_deref()))
     }
 
-    /// Takes in a login request and gives the response. After [`TargetStep::Close`] or [`TargetStep::Done`] the machine
-    /// must not be used again.
+    /// Accepts a login request and returns the response. After [`TargetStep::Close`] or [`TargetStep::Done`] it must
+    /// not be used again.
     pub fn receive(
         &mut self,
         request: &LoginRequest,
@@ -210,7 +211,7 @@ impl TargetLogin {
         self.send(request, host)
     }
 
-    /// Rules about the header alone, and about it and the first one.
+    /// Checks the header alone, and against the first one.
     fn check_header(&mut self, request: &LoginRequest) -> Result<(), LoginRefusal> {
         self.pdus += 1;
         if self.pdus > LOGIN_PDUS_MAX {
@@ -219,7 +220,7 @@ impl TargetLogin {
         if let Some(first) = &self.first {
             let same = (first.itt, first.isid, first.tsih, first.cid)
                 == (request.itt, request.isid, request.tsih, request.cid);
-            // In a session that lives its other connections move the number (RFC 7143 section 11.12.8).
+            // In an existing session its other connections change the number (RFC 7143 section 11.12.8).
             if !same || (request.tsih == 0 && first.cmd_sn != request.cmd_sn) {
                 return Err(LoginRefusal::Protocol(
                     "a tag, session, connection or command number that changed",
@@ -322,7 +323,7 @@ impl TargetLogin {
         Ok(())
     }
 
-    /// The stage that the initiator may move on to; `None` if a proof is still due.
+    /// The stage to which the initiator may move; `None` if authentication is still incomplete.
     fn transition(&self, request: &LoginRequest) -> Result<Option<Stage>, LoginRefusal> {
         let event = match request.next {
             Stage::Operational => TargetEvent::ToOperational,
@@ -338,7 +339,7 @@ impl TargetLogin {
         Ok(None)
     }
 
-    /// Sends the next piece of the outbox; with its last piece the login moves on.
+    /// Sends the next piece of the outbox; after its last piece the login moves on.
     fn send(
         &mut self,
         request: &LoginRequest,
@@ -354,7 +355,7 @@ impl TargetLogin {
             let session = self.session_request(request)?;
             let joins = self.keys.as_ref().is_some_and(Negotiation::is_joining);
             if joins != self.joined.is_some() {
-                // The session came or went while this login was under way.
+                // The session began or ended during this login.
                 return Err(LoginRefusal::Host(LoginStatus::NO_SUCH_SESSION));
             }
             self.tsih = host.admit(&session).map_err(LoginRefusal::Host)?;
@@ -403,7 +404,7 @@ impl TargetLogin {
         })
     }
 
-    /// The window of the session that begins, or of the one that is joined.
+    /// The window of the new session, or of the joined one.
     fn commands(&self, request: &LoginRequest) -> CommandWindow {
         let new = || CommandWindow::new(request.cmd_sn, self.config.commands);
         self.joined.map_or_else(new, |session| session.commands)
@@ -441,7 +442,7 @@ impl TargetLogin {
     }
 }
 
-/// Why the target ends a login. All but `Host` and `Redirect` are the initiator's fault.
+/// Why the target ends a login. All except `Host` and `Redirect` are the initiator's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginRefusal {
     /// Its text is malformed.
@@ -456,7 +457,7 @@ pub enum LoginRefusal {
     /// It broke a rule of the login phase.
     #[error("initiator sent {0}")]
     Protocol(&'static str),
-    /// It does not speak version 0.
+    /// It does not support version 0.
     #[error("initiator speaks protocol versions from {0}, this target speaks 0")]
     Version(u8),
     /// It left out a key.
@@ -482,7 +483,7 @@ pub enum LoginRefusal {
 }
 
 impl LoginRefusal {
-    /// The status that tells the initiator.
+    /// The status for the initiator.
     pub fn status(&self) -> LoginStatus {
         match self {
             LoginRefusal::Text(_)

@@ -1,4 +1,4 @@
-//! The security stage on the target's side: method, algorithm, challenge, proof.
+//! The security stage on the target's side: method, algorithm, challenge, response.
 
 use super::LoginRefusal;
 use super::table::{TargetEvent, TargetState};
@@ -6,7 +6,7 @@ use crate::chap::{self, Algorithm, ChapConfig};
 use crate::keys::{allowed_in_security, number};
 use crate::text::{NOT_UNDERSTOOD, REJECT, Writer};
 
-/// What has been agreed and sent.
+/// The agreed and sent values.
 #[derive(Debug, Default)]
 pub(super) struct TargetAuth {
     chap: Option<ChapConfig>,
@@ -40,7 +40,7 @@ impl TargetAuth {
         self.chap.as_ref().filter(|_| self.proved).map(|chap| chap.initiator().name.clone())
     }
 
-    /// Takes in the pairs of one security request, writes what answers them, and says what they mean.
+    /// Accepts the pairs of one security request, writes the answers, and returns their meaning.
     pub(super) fn receive(
         &mut self,
         state: TargetState,
@@ -71,7 +71,7 @@ impl TargetAuth {
     fn method(&mut self, pairs: &Pairs<'_>, out: &mut Writer) -> Result<TargetEvent, LoginRefusal> {
         let wanted = if self.chap.is_some() { "CHAP" } else { "None" };
         let Some(offered) = value(pairs, "AuthMethod") else {
-            // Saying nothing offers no authentication.
+            // A request without a method offers no authentication.
             return Ok(if self.chap.is_some() { TargetEvent::Talk } else { TargetEvent::NoneAgreed });
         };
         if !offered.split(',').any(|method| method == wanted) {
@@ -89,8 +89,8 @@ impl TargetAuth {
     ) -> Result<TargetEvent, LoginRefusal> {
         let offered = value(pairs, "CHAP_A").ok_or(LoginRefusal::Missing("CHAP_A"))?;
         let ours = self.chap.as_ref().map_or(&[][..], ChapConfig::algorithms);
-        // The initiator lists them in its order of preference (RFC 7143 section 12.1.3), and the first one that is
-        // supported is the answer (6.2.1). Some initiators list algorithms that they cannot compute.
+        // The initiator lists them in its order of preference (RFC 7143 section 12.1.3); the answer is the first
+        // supported one (6.2.1). Some initiators list algorithms that they cannot compute.
         let mut listed = offered.split(',').filter_map(|code| number(code).and_then(Algorithm::from_code));
         let Some(algorithm) = listed.find(|algorithm| ours.contains(algorithm)) else {
             out.push("CHAP_A", REJECT);
@@ -116,7 +116,7 @@ impl TargetAuth {
         let response = value(pairs, "CHAP_R").ok_or(LoginRefusal::Missing("CHAP_R"))?;
         let failed = LoginRefusal::Authentication("the user name or the secret is wrong");
         let response = chap::decode(response).map_err(|_| failed.clone())?;
-        // Both are always computed, so that the time does not show which one was wrong.
+        // Both are always computed, so the time does not reveal which one was wrong.
         let known = name == config.initiator().name;
         let right = algorithm.verify(self.identifier, &config.initiator().secret, &self.challenge, &response);
         if !known || !right {

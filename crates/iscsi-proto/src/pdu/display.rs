@@ -1,4 +1,4 @@
-//! PDUs as one line of text, for traces and for people.
+//! PDUs as one line of text, for traces.
 //!
 //! A line has the name of the PDU and then `field value` pairs in the order of RFC 7143. Flags are in brackets, tags in
 //! hexadecimal, lengths in bytes. Data segments are never shown: those of login PDUs may contain secrets.

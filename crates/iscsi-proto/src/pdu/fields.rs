@@ -110,7 +110,7 @@ open_enum! {
         CloseSession = 0,
         /// The connection named by its CID.
         CloseConnection = 1,
-        /// The connection named by its CID, to recover its tasks elsewhere.
+        /// The connection with this CID, to recover its tasks on another connection.
         RemoveForRecovery = 2,
     }
 }
@@ -148,13 +148,13 @@ open_enum! {
     AsyncEvent {
         /// A SCSI event; sense data follows.
         Scsi = 0,
-        /// The target asks for a logout within Parameter3 seconds.
+        /// The target requests a logout within Parameter3 seconds.
         LogoutRequest = 1,
         /// The target will drop the connection named in Parameter1.
         ConnectionDrop = 2,
         /// The target will drop all connections of the session.
         SessionDrop = 3,
-        /// The target asks for negotiation within Parameter3 seconds.
+        /// The target requests negotiation within Parameter3 seconds.
         Negotiate = 4,
         /// The tasks of one logical unit were ended (RFC 7144's fast abort).
         TaskTermination = 5,

@@ -1,7 +1,7 @@
 //! The one wire layout that every basic header segment shares (RFC 7143 section 11.2.1).
 //!
-//! All opcodes agree on bytes 0 to 19; from byte 20 on every field is a big-endian word (or a part of one), so that
-//! one struct describes all 18 PDUs and no offset arithmetic is left to get wrong.
+//! Bytes 0 to 19 are the same for all opcodes. From byte 20 on every field is a big-endian word (or a part of one). So
+//! one struct describes all 18 PDUs, without offset arithmetic.
 
 use super::{BHS_BYTES, opcode};
 use zerocopy::{
@@ -72,7 +72,7 @@ impl Wire {
     }
 }
 
-/// `mask` if `on`, else zero: flag bytes are sums of these.
+/// `mask` if `on`, else zero, for flag bytes.
 pub(super) fn bit(on: bool, mask: u8) -> u8 {
     if on { mask } else { 0 }
 }

@@ -1,16 +1,16 @@
 //! Protocol data units (RFC 7143 section 11): one plain struct per opcode.
 //!
-//! Open this file first. A PDU starts with a 48-byte basic header segment (BHS). Each struct here is the valid-only
-//! representation of one BHS: `parse` takes the 48 bytes and judges them, `emit` writes all 48 bytes back, and
-//! `parse(emit(x)) == x` holds for every value (a property test says so). Bits that the RFC reserves are written as
-//! zero and ignored when read. Data segments and additional header segments (AHS) are not part of the structs: their
-//! lengths are, and [`crate::frame`] moves their bytes.
+//! Open this file first. A PDU starts with a 48-byte basic header segment (BHS). Each struct here represents one valid
+//! BHS: `parse` takes the 48 bytes and checks them, `emit` writes all 48 bytes, and `parse(emit(x)) == x` for every
+//! value (a property test checks this). Reserved bits are written as zero and ignored when read. Data segments and
+//! additional header segments (AHS) are not part of the structs: their lengths are, and [`crate::frame`] moves their
+//! bytes.
 //!
-//! - [`Request`]: what an initiator sends (`request.rs`).
-//! - [`Response`]: what a target sends (`response.rs`).
-//! - `fields.rs`: small enumerations used by both; `header.rs`: the one wire layout that all of them share.
+//! - [`Request`]: PDUs of an initiator (`request.rs`).
+//! - [`Response`]: PDUs of a target (`response.rs`).
+//! - `fields.rs`: small enumerations of both; `header.rs`: the wire layout that all of them share.
 //!
-//! Cost: parse and emit are a handful of loads, byte swaps and stores; nothing is allocated.
+//! Cost: parse and emit are a few loads, byte swaps and stores; nothing is allocated.
 
 mod display;
 mod fields;
@@ -63,7 +63,7 @@ pub mod opcode {
     pub const REJECT: u8 = 0x3f;
 }
 
-/// Why a basic header segment is not a PDU that this side may receive. Always the peer's fault.
+/// Why a basic header segment is not a PDU that this side may receive (fault: peer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PduError {
     /// The opcode is unknown, or belongs to the other direction.
@@ -76,13 +76,13 @@ pub enum PduError {
         opcode: u8,
         /// The field's name in RFC 7143.
         field: &'static str,
-        /// What it held.
+        /// Its value.
         value: u32,
     },
 }
 
 impl PduError {
-    /// The reason to put into the Reject PDU that answers it (RFC 7143 section 11.17.1).
+    /// The reason for the Reject PDU (RFC 7143 section 11.17.1).
     pub fn reject_reason(&self) -> RejectReason {
         match self {
             PduError::Opcode(_) => RejectReason::CommandNotSupported,

@@ -1,4 +1,4 @@
-//! What an initiator sends.
+//! PDUs of an initiator.
 
 use super::header::{Bhs, CONTINUE, FINAL, Wire, bit, code, request_opcode};
 use super::{
@@ -36,8 +36,8 @@ impl Request {
         }
     }
 
-    /// The request's place in the order of the session's commands. Immediate requests have none, nor have those that
-    /// belong to a command or come before there is a session.
+    /// The number of the request in the order of the session's commands. None for immediate requests, for requests that
+    /// belong to a command, and for requests before there is a session.
     pub fn cmd_sn(&self) -> Option<u32> {
         let (immediate, cmd_sn) = match self {
             Request::NopOut(pdu) => (pdu.immediate, pdu.cmd_sn),
@@ -65,7 +65,7 @@ impl Request {
     }
 }
 
-/// Refuses a header of another opcode: `parse` of one struct is public, so it must not trust its caller.
+/// Refuses a header of another opcode: `parse` of one struct is public, so the caller may pass any header.
 fn expect(bhs: &Bhs, wanted: u8) -> Result<Wire, PduError> {
     if code(bhs) == wanted { Ok(Wire::read(bhs)) } else { Err(PduError::Opcode(code(bhs))) }
 }
@@ -73,7 +73,7 @@ fn expect(bhs: &Bhs, wanted: u8) -> Result<Wire, PduError> {
 /// SCSI Command (RFC 7143 section 11.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScsiCommand {
-    /// Deliver at once, without a place in the command order.
+    /// Deliver at once, without a number in the command order.
     pub immediate: bool,
     /// No unsolicited Data-Out follows this PDU.
     pub final_pdu: bool,
@@ -151,7 +151,7 @@ impl ScsiCommand {
 pub struct DataOut {
     /// Last PDU of its sequence (burst).
     pub final_pdu: bool,
-    /// Copied from the R2T; otherwise 0 or the command's.
+    /// Copied from the R2T; otherwise 0 or that of the command.
     pub lun: Lun,
     /// Tag of the command.
     pub itt: u32,
@@ -198,13 +198,13 @@ impl DataOut {
 /// NOP-Out (RFC 7143 section 11.18): a ping, or the answer to the target's ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopOut {
-    /// Deliver at once, without a place in the command order.
+    /// Deliver at once, without a number in the command order.
     pub immediate: bool,
-    /// Copied from the NOP-In that is answered.
+    /// Copied from the answered NOP-In.
     pub lun: Lun,
     /// [`RESERVED_TAG`] if no answer is wanted.
     pub itt: u32,
-    /// Copied from the NOP-In that is answered, else [`RESERVED_TAG`].
+    /// Copied from the answered NOP-In, else [`RESERVED_TAG`].
     pub ttt: u32,
     /// Command sequence number.
     pub cmd_sn: u32,
@@ -248,11 +248,11 @@ impl NopOut {
 /// Task Management Function Request (RFC 7143 section 11.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskManagement {
-    /// Deliver at once, without a place in the command order.
+    /// Deliver at once, without a number in the command order.
     pub immediate: bool,
-    /// What to do.
+    /// The function.
     pub function: TaskFunction,
-    /// Logical unit, for functions that address one.
+    /// Logical unit, for functions that need one.
     pub lun: Lun,
     /// Tag of this request.
     pub itt: u32,
@@ -316,7 +316,7 @@ pub struct LoginRequest {
     pub version_min: u8,
     /// Initiator session ID.
     pub isid: [u8; 6],
-    /// Target session identifying handle; 0 for a new session.
+    /// Target session identifying handle; 0: a new session.
     pub tsih: u16,
     /// Tag of the whole login.
     pub itt: u32,
@@ -331,7 +331,7 @@ pub struct LoginRequest {
 }
 
 impl LoginRequest {
-    /// Parses the header. Stage rules that depend on earlier PDUs are judged by [`crate::login`].
+    /// Parses the header. [`crate::login`] checks stage rules that depend on earlier PDUs.
     pub fn parse(bhs: &Bhs) -> Result<Self, PduError> {
         let wire = expect(bhs, opcode::LOGIN_REQUEST)?;
         let (current, next) = parse_stages(&wire, opcode::LOGIN_REQUEST)?;
@@ -367,7 +367,7 @@ impl LoginRequest {
     }
 }
 
-/// Current and next stage of a login PDU. NSG counts only with T; without it reads as `Security` (zero).
+/// Current and next stage of a login PDU. NSG is valid only with T; without it reads as `Security` (zero).
 pub(super) fn parse_stages(wire: &Wire, op: u8) -> Result<(Stage, Stage), PduError> {
     let field = |field, value: u8| PduError::Field { opcode: op, field, value: u32::from(value) };
     let csg = (wire.flags >> 2) & 3;
@@ -408,9 +408,9 @@ pub(super) fn session_id(isid: [u8; 6], tsih: u16) -> U64 {
 /// Text Request (RFC 7143 section 11.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextRequest {
-    /// Deliver at once, without a place in the command order.
+    /// Deliver at once, without a number in the command order.
     pub immediate: bool,
-    /// The initiator has no more to say.
+    /// The initiator has no more to send.
     pub final_pdu: bool,
     /// The text continues in the next request. Excludes `final_pdu`.
     pub cont: bool,
@@ -465,9 +465,9 @@ impl TextRequest {
 /// Logout Request (RFC 7143 section 11.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogoutRequest {
-    /// Deliver at once, without a place in the command order.
+    /// Deliver at once, without a number in the command order.
     pub immediate: bool,
-    /// What to close.
+    /// The connections to close.
     pub reason: LogoutReason,
     /// Tag of this request.
     pub itt: u32,
@@ -507,7 +507,7 @@ impl LogoutRequest {
 /// SNACK Request (RFC 7143 section 11.16): parsed so that it can be rejected at error recovery level 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snack {
-    /// What is asked again.
+    /// The PDUs to repeat.
     pub kind: SnackKind,
     /// Logical unit.
     pub lun: Lun,

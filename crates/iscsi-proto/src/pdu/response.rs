@@ -1,4 +1,4 @@
-//! What a target sends.
+//! PDUs of a target.
 
 use super::header::{Bhs, CONTINUE, FINAL, Wire, bit, code};
 use super::request::{isid, parse_stages, session_id, stage_flags};
@@ -113,8 +113,8 @@ impl ScsiResponse {
     }
 }
 
-/// The sense data in the data segment of a SCSI Response (RFC 7143 section 11.4.7): its first two bytes say how long it is.
-/// A target that announces more than it sent gets what is there; nothing beyond the segment is ever touched.
+/// The sense data in the data segment of a SCSI Response (RFC 7143 section 11.4.7). Its first two bytes are its length.
+/// If a target announces more than it sent, the result is what arrived; nothing beyond the segment is read.
 pub fn sense_data(segment: &[u8]) -> &[u8] {
     let Some((length, rest)) = segment.split_first_chunk::<2>() else { return &[] };
     &rest[..rest.len().min(usize::from(u16::from_be_bytes(*length)))]
@@ -134,9 +134,9 @@ pub struct DataInStatus {
 pub struct DataIn {
     /// Last PDU of its sequence.
     pub final_pdu: bool,
-    /// Asks for a data acknowledgement (error recovery level above 0).
+    /// Requests a data acknowledgement (error recovery level above 0).
     pub acknowledge: bool,
-    /// Status, if this PDU ends the command. Needs `final_pdu`.
+    /// Status, if this PDU ends the command. Requires `final_pdu`.
     pub status: Option<DataInStatus>,
     /// Logical unit; 0 unless `acknowledge`.
     pub lun: Lun,
@@ -262,9 +262,9 @@ impl R2t {
 /// NOP-In (RFC 7143 section 11.19): the answer to a ping, or the target's own ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopIn {
-    /// Logical unit, for a ping that wants an answer; any value, to be copied.
+    /// Logical unit, for a ping with an answer; any value, to be copied.
     pub lun: Lun,
-    /// Tag of the NOP-Out that is answered, else [`RESERVED_TAG`].
+    /// Tag of the answered NOP-Out, else [`RESERVED_TAG`].
     pub itt: u32,
     /// [`RESERVED_TAG`] unless an answer is wanted.
     pub ttt: u32,
@@ -275,8 +275,8 @@ pub struct NopIn {
 }
 
 impl NopIn {
-    /// The NOP-Out that answers a ping, with LUN and tag copied as the target needs them back (RFC 7143 section 11.18);
-    /// `None` if no answer is wanted. `cmd_sn` is the next command's number, which an immediate PDU does not use up.
+    /// The NOP-Out that answers a ping, with LUN and tag copied as the target requires (RFC 7143 section 11.18); `None`
+    /// if no answer is requested. `cmd_sn` is the next command's number; an immediate PDU does not use it up.
     pub fn answer(&self, cmd_sn: u32, exp_stat_sn: u32) -> Option<NopOut> {
         (self.ttt != RESERVED_TAG).then_some(NopOut {
             immediate: true,
@@ -314,7 +314,7 @@ impl NopIn {
 /// Task Management Function Response (RFC 7143 section 11.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskManagementResponse {
-    /// What became of the request.
+    /// The result of the request.
     pub result: TaskResult,
     /// Tag of the request.
     pub itt: u32,
@@ -372,7 +372,7 @@ pub struct LoginResponse {
 }
 
 impl LoginResponse {
-    /// Parses the header. In a response with an error status the stage bits carry no meaning and are not judged.
+    /// Parses the header. In a response with an error status the stage bits have no meaning and are not checked.
     pub fn parse(bhs: &Bhs) -> Result<Self, PduError> {
         let wire = expect(bhs, opcode::LOGIN_RESPONSE)?;
         let [class, detail, ..] = wire.word(4).to_be_bytes();
@@ -415,7 +415,7 @@ impl LoginResponse {
 /// Text Response (RFC 7143 section 11.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextResponse {
-    /// The target has no more to say.
+    /// The target has no more to send.
     pub final_pdu: bool,
     /// The text continues in the next response. Excludes `final_pdu`.
     pub cont: bool,
@@ -468,7 +468,7 @@ impl TextResponse {
 /// Logout Response (RFC 7143 section 11.15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogoutResponse {
-    /// What became of the request.
+    /// The result of the request.
     pub result: LogoutResult,
     /// Tag of the request.
     pub itt: u32,
@@ -506,7 +506,7 @@ impl LogoutResponse {
 /// Asynchronous Message (RFC 7143 section 11.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncMessage {
-    /// What happened.
+    /// The event.
     pub event: AsyncEvent,
     /// Vendor code, with [`AsyncEvent::Vendor`].
     pub vendor_code: u8,
@@ -518,7 +518,7 @@ pub struct AsyncMessage {
     pub parameter1: u16,
     /// `Parameter2`: `Time2Wait` in seconds.
     pub parameter2: u16,
-    /// `Parameter3`: `Time2Retain`, or seconds until the logout must come.
+    /// `Parameter3`: `Time2Retain`, or seconds until the logout is due.
     pub parameter3: u16,
     /// Bytes that follow: sense data, or vendor data.
     pub data_len: u32,
@@ -553,7 +553,7 @@ impl AsyncMessage {
     }
 }
 
-/// Reject (RFC 7143 section 11.17); its data segment is the header that was refused.
+/// Reject (RFC 7143 section 11.17); its data segment is the refused header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Why.

@@ -1,4 +1,4 @@
-//! What target PDUs have in common: sequence numbers and residual counts.
+//! Common parts of target PDUs: sequence numbers and residual counts.
 
 use super::header::Wire;
 
@@ -28,15 +28,15 @@ impl StatusNumbers {
 const OVERFLOW: u8 = 0x04;
 const UNDERFLOW: u8 = 0x02;
 
-/// How far the data moved differs from what the initiator expected (RFC 7143 section 11.4.5).
+/// The difference between the moved data and the data that the initiator expected (RFC 7143 section 11.4.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residual {
     /// Not at all.
     #[default]
     None,
-    /// So many bytes fewer were moved than expected.
+    /// This many bytes fewer were moved than expected.
     Underflow(u32),
-    /// So many bytes more were available than expected.
+    /// This many bytes more were available than expected.
     Overflow(u32),
 }
 

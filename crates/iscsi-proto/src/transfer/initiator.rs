@@ -10,7 +10,7 @@ pub struct InitiatorWrite {
     immediate: u32,
     unsolicited: u32,
     r2t_sn: u32,
-    /// All bytes below this offset have been sent or asked for.
+    /// All bytes below this offset have been sent or requested.
     asked: u32,
     segment_max: u32,
     max_burst: u32,
@@ -19,7 +19,7 @@ pub struct InitiatorWrite {
     max_outstanding: u16,
 }
 
-/// A run of Data-Out PDUs that answers one R2T, or carries the unsolicited data. Iterate for the PDUs.
+/// A run of Data-Out PDUs that answers one R2T, or carries the unsolicited data. Iterate over it for the PDUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// Target transfer tag for all of them.
@@ -63,7 +63,7 @@ impl InitiatorWrite {
         }
     }
 
-    /// Bytes of immediate data, from offset 0, that ride in the command PDU.
+    /// Bytes of immediate data, from offset 0, in the command PDU.
     pub fn immediate_len(&self) -> u32 {
         self.immediate
     }
@@ -73,7 +73,7 @@ impl InitiatorWrite {
         self.unsolicited == 0
     }
 
-    /// The unsolicited Data-Out PDUs that must follow the command at once.
+    /// The unsolicited Data-Out PDUs that must be sent directly after the command.
     pub fn unsolicited(&self) -> Option<Burst> {
         let end = self.immediate + self.unsolicited;
         (self.unsolicited > 0).then_some(Burst {
@@ -85,7 +85,7 @@ impl InitiatorWrite {
         })
     }
 
-    /// Judges an R2T and gives the Data-Out PDUs that answer it. It is outstanding until [`Self::answered`].
+    /// Checks an R2T and returns the Data-Out PDUs that answer it. It is outstanding until [`Self::answered`].
     pub fn accept(&mut self, r2t: &R2t) -> Result<Burst, R2tError> {
         if r2t.r2t_sn != self.r2t_sn {
             return Err(R2tError::Number { expected: self.r2t_sn, got: r2t.r2t_sn });
@@ -106,7 +106,7 @@ impl InitiatorWrite {
         Ok(Burst { ttt: r2t.ttt, offset: r2t.buffer_offset, end, data_sn: 0, segment_max: self.segment_max })
     }
 
-    /// All data that one R2T asked for is on its way.
+    /// All data of one R2T has been sent.
     pub fn answered(&mut self) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
@@ -132,7 +132,7 @@ impl Iterator for Burst {
     }
 }
 
-/// A read on the initiator's side: Data-In PDUs must come in order and cover the data without holes.
+/// A read on the initiator's side: Data-In PDUs must arrive in order and cover the data without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitiatorRead {
     total: u32,
@@ -160,8 +160,8 @@ impl InitiatorRead {
         self.received
     }
 
-    /// Judges the header of a Data-In PDU before its data is placed at `pdu.buffer_offset`: the placement is inside the
-    /// command's `total` bytes if this succeeds.
+    /// Checks the header of a Data-In PDU before its data is stored at `pdu.buffer_offset`. On success the data is
+    /// inside the command's `total` bytes.
     pub fn accept(&mut self, pdu: &DataIn) -> Result<ReadEnd, DataInError> {
         if pdu.data_sn != self.data_sn {
             return Err(DataInError::DataSn { expected: self.data_sn, got: pdu.data_sn });
@@ -173,13 +173,13 @@ impl InitiatorRead {
         if pdu.data_len > room {
             return Err(DataInError::TooLong { sent: pdu.data_len, room });
         }
-        // A sequence longer than MaxBurstLength is accepted: tgt sends such sequences, and they do no harm.
+        // A sequence longer than MaxBurstLength is accepted: tgt sends such sequences, and they are harmless.
         self.data_sn = self.data_sn.wrapping_add(1);
         self.received += pdu.data_len;
         Ok(pdu.status.map_or(ReadEnd::Open, ReadEnd::Status))
     }
 
-    /// Judges `ExpDataSN` of the SCSI Response that ends the command: all Data-In PDUs must have arrived.
+    /// Checks `ExpDataSN` of the SCSI Response that ends the command: all Data-In PDUs must have arrived.
     pub fn finish(&self, exp_data_sn: u32) -> Result<(), DataInError> {
         if exp_data_sn == self.data_sn {
             return Ok(());
@@ -188,66 +188,66 @@ impl InitiatorRead {
     }
 }
 
-/// What the target did wrong when asking for data: drop the session, its state is unknown.
+/// The error of a target's R2T: drop the session, because its state is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum R2tError {
     /// An R2T is missing or repeated.
     #[error("target sent R2TSN {got} where {expected} was due")]
     Number {
-        /// What was due.
+        /// The expected value.
         expected: u32,
-        /// What came.
+        /// The received value.
         got: u32,
     },
-    /// More R2Ts at a time than the agreed `MaxOutstandingR2T`.
+    /// More R2Ts at a time than the negotiated `MaxOutstandingR2T`.
     #[error("target sent more than {limit} R2Ts of one command without waiting for data")]
     TooMany {
-        /// What was agreed.
+        /// The negotiated value.
         limit: u16,
     },
     /// More than the agreed `MaxBurstLength`.
     #[error("target asked for {asked} bytes in one R2T, the limit is {limit}")]
     TooLong {
-        /// What it asked for.
+        /// The requested length.
         asked: u32,
-        /// What was agreed.
+        /// The negotiated value.
         limit: u32,
     },
-    /// Data outside the command, sent already, or out of order.
+    /// Data outside the command, already sent, or out of order.
     #[error("target asked for {len} bytes at offset {offset}, which are not due")]
     Range {
-        /// First byte asked for.
+        /// First requested byte.
         offset: u32,
-        /// Bytes asked for.
+        /// Requested bytes.
         len: u32,
     },
 }
 
-/// What the target did wrong when returning data: drop the session, its state is unknown.
+/// The error of a target's read data: drop the session, because its state is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataInError {
     /// A PDU is missing or repeated.
     #[error("target sent DataSN {got} where {expected} was due")]
     DataSn {
-        /// What was due.
+        /// The expected value.
         expected: u32,
-        /// What came.
+        /// The received value.
         got: u32,
     },
-    /// Data out of place.
+    /// Data at a wrong offset.
     #[error("target sent data for offset {got} where {expected} was due")]
     Offset {
-        /// What was due.
+        /// The expected value.
         expected: u32,
-        /// What came.
+        /// The received value.
         got: u32,
     },
     /// More data than the command expects.
     #[error("target sent {sent} bytes where {room} were left")]
     TooLong {
-        /// What it sent.
+        /// The sent length.
         sent: u32,
-        /// What was left.
+        /// The remaining length.
         room: u32,
     },
 }

@@ -6,7 +6,7 @@ use crate::pdu::{DataOut, Lun, R2t, RESERVED_TAG, ScsiCommand, StatusNumbers};
 /// Bits of a target transfer tag that number the R2T within its task; the rest is the task's slot.
 const R2T_BITS: u32 = 8;
 
-/// The task slot that a target transfer tag belongs to, as given to [`TargetWrite::begin`].
+/// The task slot of a target transfer tag, as passed to [`TargetWrite::begin`].
 pub fn ttt_slot(ttt: u32) -> u32 {
     ttt >> R2T_BITS
 }
@@ -16,11 +16,11 @@ pub fn ttt_slot(ttt: u32) -> u32 {
 pub struct TargetWrite {
     slot: u32,
     itt: u32,
-    /// Bytes that the device wants of the command's data.
+    /// Bytes of the command's data that the device needs.
     wanted: u32,
     /// Bytes that have arrived: all below this offset.
     received: u32,
-    /// Bytes that have been asked for, or may come unsolicited: all below this offset.
+    /// All bytes below this offset were requested, or may arrive unsolicited.
     granted: u32,
     /// End of the sequence that is arriving now; equal to `received` between sequences.
     sequence_end: u32,
@@ -49,7 +49,7 @@ pub struct R2tGrant {
 }
 
 impl R2tGrant {
-    /// The PDU: `lun` and `itt` are the command's, `sn` are the numbers of this moment, which an R2T does not use up.
+    /// The PDU: `lun` and `itt` are those of the command, `sn` are the current numbers, which an R2T does not use up.
     pub fn pdu(&self, lun: Lun, itt: u32, sn: StatusNumbers) -> R2t {
         R2t {
             lun,
@@ -64,10 +64,10 @@ impl R2tGrant {
 }
 
 impl TargetWrite {
-    /// Starts with a command that sends data, of which the device wants the first `wanted` bytes (less than announced if
-    /// the CDB asks for less, 0 if the command has failed already): more than that is not asked for, but what the
-    /// initiator may send unsolicited must be received in any case. `slot` (below 2^23) comes back in transfer tags, see
-    /// [`ttt_slot`]. The command's immediate data, `data_len` bytes at offset 0, counts as received.
+    /// Starts with a command that sends data; the device needs the first `wanted` bytes (fewer than announced if the
+    /// CDB needs fewer, 0 if the command has failed already). No more is requested, but unsolicited data must be
+    /// received in any case. `slot` (below 2^23) is part of the transfer tags, see [`ttt_slot`]. The command's
+    /// immediate data, `data_len` bytes at offset 0, counts as received.
     pub fn begin(
         command: &ScsiCommand,
         wanted: u32,
@@ -108,17 +108,17 @@ impl TargetWrite {
         })
     }
 
-    /// Bytes that the device wants.
+    /// Bytes that the device needs.
     pub fn wanted(&self) -> u32 {
         self.wanted
     }
 
-    /// Bytes that have arrived; more than wanted if the initiator sent so much unsolicited.
+    /// Bytes that have arrived; more than needed if the initiator sent so much unsolicited.
     pub fn received(&self) -> u32 {
         self.received
     }
 
-    /// Everything that was wanted or could not be stopped has arrived.
+    /// All needed bytes, and all unsolicited ones, have arrived.
     pub fn is_complete(&self) -> bool {
         self.received >= self.wanted && !self.unsolicited
     }
@@ -154,8 +154,8 @@ impl TargetWrite {
         (self.slot << R2T_BITS) | (r2t_sn & ((1 << R2T_BITS) - 1))
     }
 
-    /// Judges the header of a Data-Out PDU of this task before its data is placed at `pdu.buffer_offset`. `true` if it
-    /// ends a sequence. On an error the task must fail and none of the PDU's data may be used.
+    /// Checks the header of a Data-Out PDU of this task before its data is stored at `pdu.buffer_offset`. `true` if it
+    /// ends a sequence. After an error the task must fail and none of the PDU's data may be used.
     pub fn accept(&mut self, pdu: &DataOut) -> Result<bool, WriteError> {
         debug_assert_eq!(pdu.itt, self.itt, "the caller looked the task up by its tag");
         self.check_sequence(pdu)?;
@@ -184,7 +184,7 @@ impl TargetWrite {
         Ok(pdu.final_pdu)
     }
 
-    /// A solicited PDU must carry the tag of the R2T that is due; an unsolicited one the reserved tag.
+    /// A solicited PDU must have the tag of the R2T that is due, an unsolicited one the reserved tag.
     fn check_sequence(&self, pdu: &DataOut) -> Result<(), WriteError> {
         if self.unsolicited {
             return if pdu.ttt == RESERVED_TAG { Ok(()) } else { Err(WriteError::UnknownTag(pdu.ttt)) };
@@ -200,7 +200,7 @@ impl TargetWrite {
         self.data_sn = 0;
         if self.unsolicited {
             self.unsolicited = false;
-            // What the initiator chose not to send unsolicited is asked for by R2T.
+            // Data that the initiator did not send unsolicited is requested by R2T.
             self.granted = self.received;
         } else {
             self.r2t_current += 1;
@@ -213,7 +213,7 @@ impl TargetWrite {
     }
 }
 
-/// Cuts the data of a read into Data-In PDUs: at most the initiator's segment length each, and F at the end of every
+/// Splits the data of a read into Data-In PDUs: at most the initiator's segment length each, and F at the end of every
 /// `MaxBurstLength`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataInSplit {
@@ -236,7 +236,7 @@ pub struct DataInPiece {
     pub len: u32,
     /// It ends a sequence.
     pub final_pdu: bool,
-    /// It is the last: status may ride in it.
+    /// It is the last one: it may carry the status.
     pub last: bool,
 }
 
@@ -253,7 +253,7 @@ impl DataInSplit {
         }
     }
 
-    /// Number of PDUs given out so far (for `ExpDataSN` of the response).
+    /// Number of PDUs returned so far (for `ExpDataSN` of the response).
     pub fn pdus(&self) -> u32 {
         self.data_sn
     }
@@ -277,52 +277,52 @@ impl Iterator for DataInSplit {
     }
 }
 
-/// What the initiator did wrong while sending data. The task fails with CHECK CONDITION, ABORTED COMMAND; see
+/// The error of an initiator's write data. The task fails with CHECK CONDITION, ABORTED COMMAND; see
 /// [`WriteError::sense`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// `ImmediateData=No` was agreed.
     #[error("initiator sent immediate data although ImmediateData=No")]
     ImmediateForbidden,
-    /// Data came that no R2T asked for.
+    /// Data that no R2T requested.
     #[error("initiator sent unsolicited data that was not allowed")]
     UnsolicitedForbidden,
-    /// More unsolicited data than the first burst allows or the command announces.
+    /// More unsolicited data than the first burst permits or the command announces.
     #[error("initiator sent {sent} unsolicited bytes, the limit is {limit}")]
     TooMuchUnsolicited {
-        /// What it sent.
+        /// The sent length.
         sent: u32,
-        /// What was allowed.
+        /// The limit.
         limit: u32,
     },
-    /// The target transfer tag names no R2T that is due.
+    /// The target transfer tag does not belong to an R2T that is due.
     #[error("initiator sent Data-Out with target transfer tag {0:#x}, which is not due")]
     UnknownTag(u32),
     /// A PDU is missing or repeated.
     #[error("initiator sent DataSN {got} where {expected} was due")]
     DataSn {
-        /// What was due.
+        /// The expected value.
         expected: u32,
-        /// What came.
+        /// The received value.
         got: u32,
     },
-    /// Data out of place.
+    /// Data at a wrong offset.
     #[error("initiator sent data for offset {got} where {expected} was due")]
     Offset {
-        /// What was due.
+        /// The expected value.
         expected: u32,
-        /// What came.
+        /// The received value.
         got: u32,
     },
     /// More data than the sequence has left.
     #[error("initiator sent {sent} bytes where its sequence had room for {room}")]
     TooLong {
-        /// What it sent.
+        /// The sent length.
         sent: u32,
-        /// What was left.
+        /// The remaining length.
         room: u32,
     },
-    /// F missing at the end of a sequence, or set before it.
+    /// F is missing at the end of a sequence, or set before it.
     #[error("initiator set or left out the final bit in the wrong place")]
     FinalBit,
 }

@@ -1,4 +1,4 @@
-//! What secrets are worth, and which hash a login uses.
+//! The rules for secrets, and the hash that a login uses.
 
 use super::pair::*;
 use linerate_iscsi_proto::chap::{
@@ -7,7 +7,7 @@ use linerate_iscsi_proto::chap::{
 use linerate_iscsi_proto::login::*;
 use linerate_iscsi_proto::pdu::{BHS_BYTES, LoginRequest, LoginStatus};
 
-/// The value of `CHAP_A` in the target's answer to an initiator that offers these algorithms, or how it refused.
+/// The value of `CHAP_A` in the target's answer to an initiator that offers these algorithms, or the refusal.
 fn chosen(offered: &[Algorithm], taken: &[Algorithm]) -> Result<u32, LoginStatus> {
     let mut host = Host::with_chap(one_way(taken, "a secret of alice"));
     let config = InitiatorConfig { chap: Some(one_way(offered, "a secret of alice")), ..initiator_config() };

@@ -1,5 +1,5 @@
-//! `docs/rfc7143-states.md` is drawn from the state tables; this test fails when it is not current.
-//! `LINERATE_WRITE_DOCS=1 cargo test -p linerate-iscsi-proto doc_states` writes it anew.
+//! `docs/rfc7143-states.md` is generated from the state tables; this test fails if it is not current.
+//! `LINERATE_WRITE_DOCS=1 cargo test -p linerate-iscsi-proto doc_states` writes it again.
 
 use linerate_iscsi_proto::login::{INITIATOR_LOGIN, Row, TARGET_LOGIN};
 use std::fmt::{Debug, Write};

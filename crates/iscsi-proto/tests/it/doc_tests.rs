@@ -1,5 +1,5 @@
-//! `docs/pitfalls.md` names tests for each known bug and `docs/supported-rfc7143.md` for each clause; these tests see to it
-//! that the named ones exist.
+//! `docs/pitfalls.md` names tests for each known bug and `docs/supported-rfc7143.md` for each clause; these tests check
+//! that the named tests exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ fn rows(page: &str) -> Vec<Vec<String>> {
     lines.skip(1).map(cells).collect()
 }
 
-/// Checks that a cell names functions that exist, or begins with one of the words that give a reason.
+/// Checks that a cell names functions that exist, or begins with one of the words for a reason.
 fn proven(what: &str, proof: &str, names: &BTreeSet<String>, reasons: &[&str]) {
     let named: Vec<&str> = proof.split('`').skip(1).step_by(2).collect();
     for name in &named {

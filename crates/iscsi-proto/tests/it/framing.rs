@@ -1,4 +1,4 @@
-//! Framing: however the stream is cut, the same PDUs come out.
+//! Framing: the PDUs are the same, however the stream is split.
 
 use linerate_iscsi_proto::digest::{Crc32c, digest};
 use linerate_iscsi_proto::frame::{Event, FrameError, Framer, Receiver, padding_len};
@@ -34,7 +34,8 @@ fn wire(pdus: &[Whole], framer: Framer) -> Vec<u8> {
     out
 }
 
-/// Collects whole PDUs from a receiver that is fed in pieces; with `direct`, payload goes straight to its place.
+/// Collects whole PDUs from a receiver that gets pieces; with `direct`, payload is received directly into its
+/// destination.
 fn collect(stream: &[u8], cuts: &[usize], framer: Framer, direct: bool) -> Result<Vec<Whole>, FrameError> {
     let mut receiver = Receiver::new(1 << 20);
     receiver.negotiated(framer.header_digest, framer.data_digest, 1 << 20);
@@ -119,7 +120,7 @@ proptest! {
         let mut stream = wire(std::slice::from_ref(&pdu), framer);
         let header_len = (BHS_BYTES + pdu.ahs.len() + 4) * 8;
         let bit = bit.index(stream.len() * 8);
-        // Wrong lengths move the place where the digest is looked for: the stream may then simply end too early.
+        // A wrong length changes the position at which the digest is expected: the stream may then end too early.
         prop_assume!(!(4 * 8..8 * 8).contains(&bit));
         stream[bit / 8] ^= 1 << (bit % 8);
         let expected = if bit < header_len { FrameError::HeaderDigest } else { FrameError::DataDigest };

@@ -1,4 +1,4 @@
-//! Further connections of a session: who may join, and what a joining login speaks of.
+//! Further connections of a session: which logins may join, and which keys they negotiate.
 
 use super::pair::*;
 use linerate_iscsi_proto::keys::{DigestOffer, KEYS, Kind, Negotiation, NegotiationError, Offer, Side};

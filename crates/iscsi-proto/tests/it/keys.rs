@@ -1,11 +1,11 @@
-//! The table of keys: what two sides agree on.
+//! The table of keys: the results of negotiation.
 
 use linerate_iscsi_proto::keys::{DigestOffer, KEYS, Kind, Negotiation, NegotiationError, Offer, Side};
 use linerate_iscsi_proto::params::{DigestKind, SessionParams};
 use linerate_iscsi_proto::text::{Writer, parse};
 use proptest::prelude::*;
 
-/// One exchange: the initiator offers, the target answers, the initiator takes the answers.
+/// One exchange: the initiator offers, the target answers, the initiator accepts the answers.
 fn agree(
     ours: Offer,
     theirs: Offer,
@@ -26,7 +26,7 @@ fn agree(
     Ok((initiator.params(), target.params()))
 }
 
-/// The answer of a target with default wishes to one pair.
+/// The answer of a target with the default offer to one pair.
 fn answer(key: &str, value: &str) -> Result<String, NegotiationError> {
     let mut out = Writer::default();
     Negotiation::new(Side::Target, Offer::default(), false).receive(key, value, &mut out)?;

@@ -1,4 +1,4 @@
-//! Logins between both machines: with and without CHAP, discovery, redirection, sessions, refusals.
+//! Logins between both state machines: with and without CHAP, discovery, redirection, sessions, refusals.
 
 use super::pair::*;
 use linerate_iscsi_proto::chap::{Algorithm, ChapConfig, ChapConfigError, decode, encode_base64, encode_hex};
@@ -156,7 +156,7 @@ fn sessions_are_new_replaced_or_refused() {
     assert_eq!(decide(&sessions, &discovery, 4), Decision::New);
 }
 
-/// A first request, as written by hand.
+/// A first request with hand-written text.
 fn first(text: &[u8]) -> (LoginRequest, Vec<u8>) {
     let mut login = InitiatorLogin::new(initiator_config());
     let (mut request, _) = login.start();

@@ -1,4 +1,4 @@
-//! Every PDU: bytes where the RFC puts them, and round trips.
+//! Every PDU: the positions of its bytes by the RFC, and round trips.
 
 use linerate_iscsi_proto::pdu::*;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn response(pdu: Response) -> String {
     hex(&bhs)
 }
 
-/// Written by hand from the diagrams of RFC 7143 section 11: a mistake made alike in parse and emit shows here.
+/// Written by hand from the diagrams of RFC 7143 section 11: this detects a mistake that parse and emit share.
 #[test]
 fn requests_on_the_wire() {
     let cdb = *b"\x28\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e";
@@ -323,8 +323,8 @@ fn any_header() -> impl Strategy<Value = Bhs> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
-    /// Every struct is what some header parses to, so this covers all of them: what is parsed is written back the same, and
-    /// a second pass changes no byte.
+    /// Every struct is the result of parsing some header, so this covers all of them: a parsed header is written back
+    /// unchanged, and a second pass changes no byte.
     #[test]
     fn whatever_parses_survives_a_round_trip(bhs in any_header()) {
         let mut again = [0; BHS_BYTES];

@@ -1,4 +1,4 @@
-//! Bugs that real initiators had, as far as they concern the protocol alone; `docs/pitfalls.md` has the list.
+//! Bugs of real initiators that concern the protocol alone; `docs/pitfalls.md` has the list.
 
 use super::pair::*;
 use linerate_iscsi_proto::chap::{Algorithm, encode_base64, encode_hex};
@@ -89,7 +89,7 @@ fn window() -> InitiatorWindow {
 fn pitfall_14_numbers_are_taken_when_a_command_is_sent() {
     let mut window = window();
     assert_eq!(window.take(), 500);
-    // A command that is cancelled while it waits has taken no number: the next one follows without a hole.
+    // A command that is cancelled while it waits has used no number: the next one follows without a gap.
     assert_eq!(window.take(), 501);
     assert_eq!(window.immediate(), 502, "an immediate PDU carries the next number and leaves it");
     assert_eq!(window.take(), 502);

@@ -1,4 +1,4 @@
-//! Bugs that real targets had, as far as they concern the protocol alone; `docs/pitfalls.md` has the list.
+//! Bugs of real targets that concern the protocol alone; `docs/pitfalls.md` has the list.
 
 use super::pair::*;
 use super::transfers::{command, data_out};
@@ -15,7 +15,7 @@ use linerate_iscsi_proto::window::{Admission, TargetWindow};
 
 const BOTH: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Md5];
 
-/// A login driven by hand-written text.
+/// A login with hand-written text.
 struct ByHand {
     login: TargetLogin,
     host: Host,
@@ -29,7 +29,7 @@ impl ByHand {
         ByHand { login: TargetLogin::new(target_config()), host, request }
     }
 
-    /// At the point where the challenge has come; gives it.
+    /// A login after its challenge has arrived; returns the challenge.
     fn challenged(host: Host, algorithm: Algorithm) -> (Self, u8, Vec<u8>) {
         let mut login = ByHand::new(host);
         let names = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0AuthMethod=CHAP\0");

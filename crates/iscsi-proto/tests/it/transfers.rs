@@ -1,4 +1,4 @@
-//! Data sequences: both sides against each other, and each against a peer that breaks the rules.
+//! Data sequences: both sides with each other, and each with a peer that breaks the rules.
 
 use linerate_iscsi_proto::params::SessionParams;
 use linerate_iscsi_proto::pdu::*;
@@ -56,7 +56,7 @@ fn to_r2t(grant: R2tGrant) -> R2t {
 }
 
 proptest! {
-    /// A write between both sides: every byte arrives once, in order, within every agreed limit.
+    /// A write between both sides: every byte arrives once, in order, within every negotiated limit.
     #[test]
     fn a_write_moves_every_byte_once(
         params in any_params(), len in prop_oneof![0u32..20_000, 0u32..3_000_000], cut in 0u32..4, slot in 0u32..1 << 23,

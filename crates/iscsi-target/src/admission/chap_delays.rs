@@ -1,8 +1,8 @@
-//! CHAP responses after wrong ones: the next one of the same peer waits, and the waits grow.
+//! CHAP responses after wrong ones: the next response of the same peer is delayed, and the delays grow.
 //!
-//! Right and wrong responses wait alike. Otherwise a peer with many connections could take a fast answer for a right
-//! guess, and a missing answer for a wrong guess. Responses are counted in **buckets**; one bucket does not wait for
-//! another:
+//! Right and wrong responses are delayed alike. Otherwise a peer with many connections could recognise a right guess by
+//! a fast answer, and a wrong guess by a missing one. Responses are counted in **buckets**; one bucket does not wait
+//! for another:
 //!
 //! - All responses of a peer share one bucket, under all names: many connections are no faster than one.
 //! - An initiator that has proved itself to a target from this peer before has its own bucket for that target. Neither a
@@ -19,14 +19,14 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map::Entry};
 const FIRST_NS: Nanos = 500_000_000;
 /// The longest one: less than initiators wait for an answer.
 const LONGEST_NS: Nanos = 4_000_000_000;
-/// A bucket or name that has not failed for so long begins anew.
+/// A bucket or name without a failure for this time is reset.
 const FORGET_NS: Nanos = 300_000_000_000;
-/// Buckets, and names, that are kept; of more, those whose last failure is the oldest are forgotten.
+/// Limit of the buckets, and of the names; above it, those with the oldest last failure are removed.
 const KEPT: usize = 4096;
-/// Buckets of their own that initiators of one peer may have.
+/// Limit of the separate buckets for initiators of one peer.
 const PROVED_PER_PEER: usize = 16;
 
-/// Who says that it can prove itself, and to which target.
+/// The initiator of a login, and its target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ChapIdentity {
     pub(crate) peer: Peer,
@@ -41,7 +41,7 @@ enum Bucket {
     Proved(ChapIdentity),
 }
 
-/// A connection that wants to prove itself.
+/// A connection with a CHAP response.
 #[derive(Clone, Debug)]
 pub(crate) struct ChapAttempt {
     identity: ChapIdentity,
@@ -49,21 +49,21 @@ pub(crate) struct ChapAttempt {
     ticket: Ticket,
 }
 
-/// Whether a response may be judged.
+/// Whether a response may be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChapCheck {
     Now,
-    /// Ask again then, or when told.
+    /// Ask again at this time, or when told.
     Later(Nanos),
 }
 
-/// What has failed.
+/// The failures of a bucket or a name.
 #[derive(Debug, Default)]
 struct Failures {
     count: u32,
     last: Nanos,
     closed_until: Nanos,
-    /// Connections whose response waits, the oldest first.
+    /// Connections with a waiting response, the oldest first.
     waiting: BTreeSet<Ticket>,
 }
 
@@ -87,12 +87,12 @@ pub(crate) struct ChapDelays {
     buckets: HashMap<Bucket, Failures>,
     names: HashMap<String, Failures>,
     proved: HashSet<ChapIdentity>,
-    /// In the order in which they were proved first.
+    /// In the order of their first success.
     proved_order: VecDeque<ChapIdentity>,
 }
 
 impl ChapDelays {
-    /// A connection begins to prove itself.
+    /// A connection begins CHAP.
     pub(crate) fn attempt(&self, identity: ChapIdentity, ticket: Ticket) -> ChapAttempt {
         let bucket = if self.proved.contains(&identity) {
             Bucket::Proved(identity.clone())
@@ -102,7 +102,7 @@ impl ChapDelays {
         ChapAttempt { identity, bucket, ticket }
     }
 
-    /// Asks for the turn of a response that has come.
+    /// Requests the turn of a response that has arrived.
     pub(crate) fn ask(&mut self, attempt: &ChapAttempt, now: Nanos) -> ChapCheck {
         // No failure so far: no delay.
         let Some(failures) = self.buckets.get_mut(&attempt.bucket) else { return ChapCheck::Now };
@@ -115,14 +115,14 @@ impl ChapDelays {
         ChapCheck::Later(failures.closed_until.max(now))
     }
 
-    /// A connection whose response waited is gone. Gives the one whose turn it may be now.
+    /// A connection with a waiting response has closed. Returns the connection that may be next.
     pub(crate) fn leave(&mut self, attempt: &ChapAttempt) -> Option<Ticket> {
         let failures = self.buckets.get_mut(&attempt.bucket)?;
         failures.waiting.remove(&attempt.ticket);
         failures.waiting.first().copied()
     }
 
-    /// The response was wrong: when to say so.
+    /// The response was wrong. Returns when to answer.
     pub(crate) fn failed(&mut self, attempt: &ChapAttempt, now: Nanos) -> Nanos {
         let name = kept(&mut self.names, attempt.identity.initiator.clone(), now);
         name.add(now);
@@ -134,7 +134,7 @@ impl ChapDelays {
         failures.closed_until
     }
 
-    /// The response was right. Gives the connection whose turn it is now.
+    /// The response was right. Returns the connection that is next.
     pub(crate) fn succeeded(&mut self, attempt: &ChapAttempt) -> Option<Ticket> {
         let next = self.buckets.get(&attempt.bucket).and_then(|failures| failures.waiting.first().copied());
         if matches!(attempt.bucket, Bucket::Proved(_)) {
@@ -161,7 +161,7 @@ impl ChapDelays {
     }
 }
 
-/// The failures of a bucket or name, which are kept from now on.
+/// The failures of a bucket or name, which are recorded from now on.
 fn kept<K: Clone + Eq + std::hash::Hash>(
     all: &mut HashMap<K, Failures>,
     key: K,
@@ -195,7 +195,7 @@ mod tests {
         ChapIdentity { peer, initiator: initiator.into(), target: "t".into() }
     }
 
-    /// Wrong responses that are judged within a time, when many connections send them without a pause.
+    /// How many wrong responses are checked in a time, when many connections send them without a pause.
     fn judged(chap_delays: &mut ChapDelays, identity: impl Fn(u64) -> ChapIdentity, until: Nanos) -> u32 {
         let mut count = 0;
         for (ticket, now) in (0..until).step_by(1_000_000).enumerate() {
@@ -204,7 +204,7 @@ mod tests {
                 chap_delays.failed(&attempt, now);
                 count += 1;
             } else {
-                // It gives up, and comes back with another connection.
+                // The initiator gives up, and returns with another connection.
                 chap_delays.leave(&attempt);
             }
         }

@@ -8,28 +8,28 @@ use std::{
     net::IpAddr,
 };
 
-/// A peer whose session lasted this long is known from then on.
+/// A peer is known after its session has lasted this long.
 const KNOWN_AFTER_NS: Nanos = 10_000_000_000;
-/// Peers that are known after their last session; the one that came first is forgotten.
+/// Peers that stay known after their last session; the oldest one is removed first.
 const KNOWN_PEERS: usize = 1024;
 /// Half-open connections by which a known peer may exceed the others before it counts as the one with the most.
 const KNOWN_CREDIT: usize = 8;
 /// Connections of all sessions, as a multiple of the sessions.
 const CONNECTIONS_PER_SESSION: usize = 2;
 
-/// What is known of an initiator that has proved all that it was asked for.
+/// How an initiator has identified itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Nothing but what it says.
+    /// Only by its name.
     Stranger,
     /// The target names it, or has its proof.
     Named,
 }
 
-/// A worker and its connection; none while it is on its way there.
+/// A worker and its connection; None while the connection moves to it.
 type Place = Option<(usize, ConnectionKey)>;
 
-/// A half-open connection that has to go.
+/// A half-open connection that must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Victim(pub(crate) Place);
 
@@ -40,7 +40,7 @@ struct HalfOpen {
     place: Place,
 }
 
-/// What one peer has.
+/// The connections of one peer.
 #[derive(Debug, Default)]
 struct Holding {
     half_open: usize,
@@ -82,7 +82,7 @@ impl Connections {
         }
     }
 
-    /// A connection has come. If it is one too many, an older one has to go.
+    /// A connection has arrived. If there are too many, an older one must be dropped.
     pub(crate) fn arrive(&mut self, address: IpAddr, now: Nanos) -> (Ticket, Option<Victim>) {
         let peer = Peer::of(address);
         self.last += 1;
@@ -99,12 +99,12 @@ impl Connections {
         (self.last, victim.and_then(|ticket| self.drop_half_open(ticket)))
     }
 
-    /// The host has no room for another connection: which one has to go.
+    /// The host has no resources for another connection. Returns the one that must be dropped.
     pub(crate) fn make_room(&mut self, now: Nanos) -> Option<Victim> {
         self.most_dispensable(now).and_then(|ticket| self.drop_half_open(ticket))
     }
 
-    /// The oldest half-open connection of the peer that has the most.
+    /// The oldest half-open connection of the peer with the most.
     fn most_dispensable(&self, now: Nanos) -> Option<Ticket> {
         let weight = |peer: &Peer| {
             let held = self.peers.get(peer).map_or(0, |holding| holding.half_open);
@@ -127,13 +127,13 @@ impl Connections {
         Some(Victim(dropped.place))
     }
 
-    /// A worker has it now; false if it had to go meanwhile.
+    /// A worker has the connection now; false if it had to be dropped meanwhile.
     pub(crate) fn placed(&mut self, ticket: Ticket, worker: usize, key: ConnectionKey) -> bool {
         let found = self.half_open.get_mut(&ticket);
         found.map(|half_open| half_open.place = Some((worker, key))).is_some()
     }
 
-    /// It is on its way to another worker.
+    /// The connection moves to another worker.
     pub(crate) fn leaves(&mut self, ticket: Ticket) {
         if let Some(half_open) = self.half_open.get_mut(&ticket) {
             half_open.place = None;
@@ -145,7 +145,7 @@ impl Connections {
         self.half_open.get(&ticket)?.place
     }
 
-    /// It has logged in, even if it should have gone in the same moment.
+    /// The connection has logged in, even if it was selected to be dropped at the same moment.
     pub(crate) fn logged_in(&mut self, ticket: Ticket, address: IpAddr, now: Nanos) {
         let peer = Peer::of(address);
         let was_half_open = self.half_open.remove(&ticket).is_some();
@@ -158,7 +158,7 @@ impl Connections {
         self.logged_in.insert(ticket, peer);
     }
 
-    /// It is gone.
+    /// The connection has closed.
     pub(crate) fn ended(&mut self, ticket: Ticket, now: Nanos) {
         if let Some(peer) = self.logged_in.remove(&ticket) {
             if self.is_known(&peer, now) {
@@ -170,7 +170,7 @@ impl Connections {
         }
     }
 
-    /// Whether a session may have another connection, and how many sessions there may be in this initiator's case.
+    /// Whether a session may have another connection, and the limit of sessions for this initiator.
     pub(crate) fn room(&self, address: IpAddr, standing: Standing, now: Nanos) -> (bool, usize) {
         let peer = Peer::of(address);
         let held = self.peers.get(&peer).map_or(0, |holding| holding.logged_in);
@@ -229,7 +229,7 @@ mod tests {
         Connections::new(&ArrayLimits { half_open_connections, half_open_per_peer, ..ArrayLimits::default() })
     }
 
-    /// Lets a connection come and be placed; gives the index of the one that has to go.
+    /// Adds and places a connection; returns the index of the one that must be dropped.
     fn come(all: &mut Connections, from: u8, index: u32) -> Option<u32> {
         let (ticket, victim) = all.arrive(address(from), 0);
         assert!(all.placed(ticket, 0, key(index)));

@@ -1,10 +1,10 @@
-//! Who may log in when too many want to.
+//! Decides which logins are admitted when there are too many.
 //!
-//! Peers are told apart by address: before a login nothing else is known of them, and a name is what the peer says.
+//! Peers are distinguished by address: before a login nothing else is known about them, and a name is only a claim.
 //!
-//! - `connections.rs`: connections that have not logged in (half-open) and connections of sessions. When there are too
-//!   many half-open ones, the oldest of the address that has the most is dropped. Initiators that are known find room for
-//!   more sessions than others.
+//! - `connections.rs`: connections that have not logged in (half-open) and connections of sessions. If there are too
+//!   many half-open ones, the oldest of the address with the most is dropped. Known initiators may have more sessions
+//!   than others.
 //! - `chap_delays.rs`: after a wrong CHAP response, the next response of the same peer is delayed.
 
 mod chap_delays;
@@ -15,10 +15,11 @@ pub(crate) use connections::{Connections, Standing, Victim};
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Names a connection from its arrival to its end, on all workers; ascending, never reused.
+/// Identifies a connection from its arrival to its end, on all workers; ascending, never reused.
 pub(crate) type Ticket = u64;
 
-/// Where connections come from: an IPv4 address, or the network of an IPv6 address, which one host may fill alone.
+/// The source of connections: an IPv4 address, or the /64 network of an IPv6 address, because one host may use all of
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Peer(IpAddr);
 

@@ -33,7 +33,7 @@ pub(crate) fn change(targets: &[Arc<IscsiTarget>], change: &ArrayChange) -> Resu
     Ok(())
 }
 
-/// Whom an entry is for.
+/// The volumes of an entry.
 fn units_of(targets: &[Arc<IscsiTarget>], entry: &AluaChange) -> Result<Vec<Arc<LogicalUnit>>, ChangeError> {
     let wanted = |target: &&Arc<IscsiTarget>| match &entry.target {
         Some(name) => name.eq_ignore_ascii_case(&target.name),
@@ -57,7 +57,7 @@ fn units_of(targets: &[Arc<IscsiTarget>], entry: &AluaChange) -> Result<Vec<Arc<
     }
 }
 
-/// The last state of each group: states in between are not reported.
+/// The last state of each group; earlier ones are not reported.
 fn last_of_each(states: &[(u16, AccessState)]) -> Vec<(u16, AccessState)> {
     let mut last: Vec<(u16, AccessState)> = Vec::new();
     for (tag, state) in states {
@@ -69,7 +69,7 @@ fn last_of_each(states: &[(u16, AccessState)]) -> Vec<(u16, AccessState)> {
     last
 }
 
-/// A change that cannot be made (fault: user).
+/// An invalid change (fault: user).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// No portal is in the group.

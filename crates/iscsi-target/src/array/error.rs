@@ -6,7 +6,7 @@ use linerate_io::OpenDriverError;
 use linerate_storage::controller::StorageError;
 use std::{io, net::SocketAddr};
 
-/// Why an array cannot start. [`ArrayError::blame`] says whose fault it is.
+/// Why an array cannot start. [`ArrayError::blame`] returns whose fault it is.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
     /// `portals` is empty.
@@ -18,7 +18,7 @@ pub enum ArrayError {
     /// A portal has both an address and an interface, or neither.
     #[error("a portal needs either `address` or `interface`")]
     PortalPlace,
-    /// A portal follows an interface that there is not.
+    /// A portal names an interface that does not exist.
     #[error("this host has no interface \"{0}\"; change `interface`")]
     NoInterface(String),
     /// Portals follow an interface, but its changes cannot be watched.
@@ -45,7 +45,7 @@ pub enum ArrayError {
     Limit {
         /// The key.
         key: &'static str,
-        /// What it may be.
+        /// The valid values.
         rule: &'static str,
     },
     /// Two targets have the same name.
@@ -87,7 +87,7 @@ impl ArrayError {
         match self {
             Self::WorkerDied => Blame::Us,
             Self::Host(_) | Self::Watch(_) => Blame::Host,
-            // An array that starts sends nothing to its partner yet: its storage is at fault.
+            // An array that starts sends nothing to its partner yet, so the fault is in its storage.
             Self::Storage(error) if error.blame() == Blame::Peer => Blame::Host,
             Self::Storage(error) => error.blame(),
             Self::Driver(error) => match error {

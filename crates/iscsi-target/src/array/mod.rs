@@ -1,4 +1,4 @@
-//! An array as its owner sees it: started from a configuration, watched, stopped.
+//! An array for its owner: started from a configuration, monitored, stopped.
 
 pub(crate) mod change;
 mod error;
@@ -31,44 +31,44 @@ use std::{
 
 type Socket = TcpStream;
 
-/// Least memory of a worker: the largest command (8 MiB) finds room beside others.
+/// Least memory of a worker: there is space for the largest command (8 MiB) beside others.
 const MEMORY_PER_WORKER_BYTES_MIN: u64 = 16 << 20;
 
 /// A running array. Stops when dropped.
 pub struct Array {
     shared: Arc<SharedState<Socket>>,
-    /// Ends after the workers, which may wait for it.
+    /// It ends after the workers, because they may wait for it.
     engine: Option<Engine>,
     threads: Vec<JoinHandle<()>>,
     driver: &'static str,
-    /// Told of the host's addresses while it is there.
+    /// Follows the host's addresses while it exists.
     network: Option<NetFollower>,
 }
 
-/// Everything that can be said about an array at one moment.
+/// The full status of an array at one moment.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ArrayReport {
     /// Counters since the start.
     #[serde(flatten)]
     pub stats: ArrayStats,
-    /// Where it listens now.
+    /// Its current portals.
     pub by_portal: Vec<PortalStats>,
-    /// Who is logged in now.
+    /// The current sessions.
     pub by_session: Vec<SessionStats>,
-    /// Disks, RAID sets, pools and their volumes; none of an array without disks.
+    /// Disks, RAID sets, pools and their volumes; None without disks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageStatus>,
 }
 
-/// What a worker thread says when it is ready.
+/// The message of a worker thread when it is ready.
 type Ready = Result<(&'static str, Arc<Mailbox<Socket>>), ArrayError>;
 
-/// Configuration that concerns one worker thread.
+/// The configuration of one worker thread.
 struct Seat {
     index: usize,
     cpu: Option<usize>,
     portals: Vec<Portal>,
-    /// The addresses that the host has, for portals that follow an interface.
+    /// The addresses of the host, for portals that follow an interface.
     addresses: Vec<(String, IpAddr)>,
     driver: linerate_io::Preference,
     wait: WaitMode,
@@ -122,7 +122,7 @@ impl Array {
         array.shared.introduce(mailboxes);
         for start in starts {
             let (go, listening) = start;
-            // A worker that is gone is seen by the answer that does not come.
+            // A worker that has ended is detected by its missing answer.
             let _ = go.send(());
             listening.recv().unwrap_or(Err(ArrayError::WorkerDied))?;
         }
@@ -172,7 +172,7 @@ impl Array {
         self.shared.stats()
     }
 
-    /// Everything at once. Costs a copy of a few words per session; connections do not wait for it.
+    /// The full status. It copies a few words per session; connections do not wait for it.
     pub fn report(&self) -> ArrayReport {
         let portal = |(address, group)| PortalStats { address, group };
         let by_portal = self.shared.portals().listening().map(portal).collect();
@@ -180,7 +180,7 @@ impl Array {
         ArrayReport { stats: self.stats(), by_portal, by_session: self.shared.sessions(), storage }
     }
 
-    /// Carries out what an owner asks of the array's storage. Takes as long as it takes; I/O goes on meanwhile.
+    /// Executes a management command of the owner. It may take long; I/O continues meanwhile.
     pub fn manage(&self, command: Command) -> Result<Reply, StorageError> {
         match &self.engine {
             Some(engine) => engine.manage(command),
@@ -190,7 +190,7 @@ impl Array {
         }
     }
 
-    /// Carries out a verb of replication, such as `replica_prepare` (see [`linerate_storage::replica::service`]).
+    /// Executes a verb of replication, such as `replica_prepare` (see [`linerate_storage::replica::service`]).
     pub fn replicate(&self, verb: &str, fields: Reply) -> Result<Reply, StorageError> {
         match &self.engine {
             Some(engine) => engine.replicate(verb, fields),
@@ -200,13 +200,13 @@ impl Array {
         }
     }
 
-    /// Changes access states of portal groups while I/O goes on; initiators are told (ASYMMETRIC ACCESS STATE CHANGED). If
-    /// anything is wrong, nothing changes.
+    /// Changes access states of portal groups while I/O continues; initiators are informed (ASYMMETRIC ACCESS STATE
+    /// CHANGED). If anything is wrong, nothing changes.
     pub fn change(&self, wanted: &ArrayChange) -> Result<(), ChangeError> {
         change(&self.shared.targets, wanted)
     }
 
-    /// Asks the initiators to log out, closes all connections, and returns when nothing is left.
+    /// Requests logouts from the initiators, closes all connections, and returns when everything has ended.
     pub fn stop(mut self) {
         self.end();
     }
@@ -217,7 +217,7 @@ impl Array {
             mailbox.post(WorkerMessage::Stop);
         }
         for thread in self.threads.drain(..) {
-            // A worker that panicked has said so on standard error; there is nothing left to end.
+            // A worker that panicked has written to standard error; nothing else must be ended.
             let _ = thread.join();
         }
         self.engine = None;
@@ -230,7 +230,7 @@ impl Drop for Array {
     }
 }
 
-/// The life of a worker thread.
+/// The main function of a worker thread.
 fn serve<D: Driver<Socket = Socket>>(
     driver: D,
     shared: &Arc<SharedState<Socket>>,
@@ -276,7 +276,7 @@ fn serve<D: Driver<Socket = Socket>>(
     }
 }
 
-/// A view of the host's addresses. Needed by portals that follow an interface, useful to all others.
+/// Watches the host's addresses. Portals that follow an interface need this; it is useful for all others.
 fn watch(portals: &[Portal]) -> Result<Option<NetWatch>, ArrayError> {
     let interfaces = || {
         portals.iter().filter_map(|portal| match &portal.on {
@@ -308,7 +308,7 @@ fn addresses_of(watch: &NetWatch) -> Vec<(String, IpAddr)> {
     watch.addresses().map(|(interface, address)| (interface.to_owned(), address)).collect()
 }
 
-/// Passes on to all workers what changes.
+/// Passes changes to all workers.
 fn follow(watch: NetWatch, shared: &Arc<SharedState<Socket>>) -> Result<NetFollower, ArrayError> {
     let shared = Arc::clone(shared);
     let tell = move |event: io::Result<NetEvent>| match event {
@@ -333,7 +333,7 @@ fn open_engine(config: &ArrayConfig) -> Result<Option<Engine>, ArrayError> {
     started.map(Some).map_err(ArrayError::Storage)
 }
 
-/// A worker's way to get answers of the engine.
+/// The function that passes answers of the engine to a worker.
 fn deliver(mailbox: &Arc<Mailbox<Socket>>) -> Deliver {
     let mailbox = Arc::clone(mailbox);
     Box::new(move |answers| mailbox.post(WorkerMessage::Answers(answers)))

@@ -1,12 +1,12 @@
-//! How much of a memory that many connections share one of them may hold.
+//! How much one connection may use of a memory that many connections share.
 //!
-//! The limit follows what is free (dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds for
-//! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998): a connection may hold a quarter of the
-//! free memory. One alone gets a fifth of all; n greedy ones leave 4 / (n + 4) of all free for those that come later, of
-//! which each of these gets its quarter. A connection that holds nothing may take one large command as long as a quarter of
-//! all stays free, so that commands above the limit are served too.
+//! The limit depends on the free memory (dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds for
+//! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998): a connection may use a quarter of
+//! the free memory. A single connection gets a fifth of all memory. n connections with high demand leave 4 / (n + 4) of
+//! it free for later ones, which get a quarter of that each. A connection that uses no memory may take one large
+//! command as long as a quarter of all memory stays free, so that commands above the limit are served too.
 
-/// A connection may hold free memory / this.
+/// A connection may use the free memory divided by this.
 const FREE_PER_SHARE: u64 = 4;
 
 /// The memory.
@@ -16,7 +16,7 @@ pub(crate) struct Budget {
     used_bytes: u64,
 }
 
-/// What one connection holds of it.
+/// The memory that one connection uses.
 #[derive(Debug, Default)]
 pub(crate) struct Share(u64);
 
@@ -35,12 +35,12 @@ impl Budget {
         self.used_bytes
     }
 
-    /// What a connection may hold at most just now.
+    /// The current limit of a connection.
     pub(crate) fn share_bytes(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.used_bytes) / FREE_PER_SHARE
     }
 
-    /// Whether a connection may take `bytes` more.
+    /// Whether a connection may take this many more bytes.
     pub(crate) fn allows(&self, share: &Share, bytes: u64) -> bool {
         let large_first = || share.0 == 0 && self.used_bytes + bytes <= self.limit_bytes / 4 * 3;
         share.0 + bytes <= self.share_bytes() || large_first()
@@ -76,7 +76,7 @@ mod tests {
         for greedy in [1, 16, 200] {
             let mut budget = Budget::new(256 << 20);
             let mut shares: Vec<_> = (0..greedy).map(|_| Share::default()).collect();
-            // All grow at the same time until none of them gets more.
+            // All grow at the same time until none of them may grow.
             while shares.iter().any(|share| budget.allows(share, 4096)) {
                 for share in &mut shares {
                     if budget.allows(share, 4096) {

@@ -1,5 +1,5 @@
-//! I/O buffers: how many there are (`pool.rs`), how much of them one connection may hold (`budget.rs`), and the volume
-//! operations that own some while they work (`operation.rs`).
+//! I/O buffers: their number (`pool.rs`), the share that one connection may use (`budget.rs`), and the volume
+//! operations that own some while they run (`operation.rs`).
 
 pub(crate) mod budget;
 pub(crate) mod operation;

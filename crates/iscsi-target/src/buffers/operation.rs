@@ -1,5 +1,5 @@
-//! Volume operations that are under way. Each owns the I/O buffers that it works on until it is over, also if the command,
-//! the connection or the session ends before.
+//! Volume operations in progress. Each owns its I/O buffers until it ends, even if the command, the connection or the
+//! session ends before.
 
 use crate::{
     buffers::pool::Chunks,
@@ -19,7 +19,7 @@ pub(crate) struct Origin {
     pub(crate) task: TaskId,
 }
 
-/// An operation under way.
+/// An operation in progress.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) origin: Origin,
@@ -29,7 +29,7 @@ pub(crate) struct InFlight {
 /// The operations of one worker.
 pub(crate) type Operations = Slab<InFlight>;
 
-/// Who does an operation that takes its time.
+/// Where an asynchronous operation runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Executor {
     File(Handle),
@@ -38,7 +38,7 @@ pub(crate) enum Executor {
 }
 
 impl<D: Driver> WorkerContext<D> {
-    /// Starts an operation, whose bytes are in `chunks` or go there. It ends in
+    /// Starts an operation; its bytes are in `chunks`, or are stored there. It ends in
     /// [`crate::connection::Connection::medium_done`].
     pub(crate) fn begin_operation(
         &mut self,

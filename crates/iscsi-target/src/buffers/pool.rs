@@ -1,7 +1,7 @@
-//! I/O buffers of a worker: chunks of attached regions, lent to commands and taken back.
+//! I/O buffers of a worker: chunks of attached regions, lent to commands and returned.
 //!
-//! [`Chunks`] are owned by one place at a time: by a task, by the receive or the volume operation that works on them, or by
-//! the answers that are being sent from them. They cannot be copied, so what another place owns cannot be given back.
+//! [`Chunks`] have one owner at a time: a task, a receive or volume operation that uses them, or the answers that are
+//! being sent from them. They cannot be cloned, so only their owner can return them.
 
 use crate::{
     buffers::budget::{Budget, Share},
@@ -18,7 +18,7 @@ const CHUNKS_PER_REGION: u32 = 256;
 /// Lists of segments kept for reuse.
 const SPARE_LISTS: usize = 1024;
 
-/// I/O buffers in order, owned by their holder. They go back by [`ChunkPool::give_back`].
+/// I/O buffers in order. Their owner returns them by [`ChunkPool::give_back`].
 #[derive(Debug, Default)]
 pub(crate) struct Chunks(Vec<Seg>);
 
@@ -52,7 +52,7 @@ pub(crate) struct ChunkPool {
     regions: Vec<Option<Arc<Region>>>,
     free: Vec<Seg>,
     lists: Vec<Vec<Seg>>,
-    /// Counts what came back, for those that wait for memory.
+    /// Counts returned chunks, for connections that wait for memory.
     returns: u64,
 }
 
@@ -62,8 +62,8 @@ impl ChunkPool {
         Self { budget, regions: Vec::new(), free: Vec::new(), lists: Vec::new(), returns: 0 }
     }
 
-    /// Lends chunks for `len` bytes; the last one is cut to what is needed. None: the connection has to wait, or the host
-    /// has no memory.
+    /// Lends chunks for `len` bytes; the last one is cut to the needed length. None: the connection must wait, or the
+    /// host has no memory.
     pub(crate) fn take<D: Driver>(&mut self, driver: &mut D, share: &mut Share, len: u32) -> Option<Chunks> {
         if !self.may_take(share, len) {
             return None;
@@ -86,12 +86,12 @@ impl ChunkPool {
         Some(Chunks(list))
     }
 
-    /// Whether a connection may take so much.
+    /// Whether a connection may take this much.
     pub(crate) fn may_take(&self, share: &Share, len: u32) -> bool {
         self.budget.allows(share, chunked_bytes(len))
     }
 
-    /// Takes chunks back.
+    /// Returns chunks to the pool.
     pub(crate) fn give_back(&mut self, share: &mut Share, mut chunks: Chunks) {
         let mut list = std::mem::take(&mut chunks.0);
         if list.capacity() == 0 {
@@ -117,7 +117,7 @@ impl ChunkPool {
         self.lists.push(list);
     }
 
-    /// Counts memory elsewhere as a part of this one. None: the connection has to do without.
+    /// Counts memory outside the pool as a part of it. None: there is not enough.
     pub(crate) fn charge(&mut self, share: &mut Share, bytes: u32) -> Option<Charge> {
         (bytes == 0 || self.budget.allows(share, bytes.into())).then(|| {
             self.budget.take(share, bytes.into());
@@ -133,7 +133,7 @@ impl ChunkPool {
         }
     }
 
-    /// Changes whenever something came back.
+    /// Changes whenever chunks were returned.
     pub(crate) fn returns(&self) -> u64 {
         self.returns
     }
@@ -143,7 +143,7 @@ impl ChunkPool {
         self.budget.used_bytes()
     }
 
-    /// Copies `bytes` into lent chunks, `at` bytes from their beginning. What does not fit is left out.
+    /// Copies `bytes` into lent chunks, from byte `at` on. Bytes that do not fit are ignored.
     pub(crate) fn write(&self, segs: &[Seg], at: u32, bytes: &[u8]) {
         let mut done = 0;
         for (seg, start, len) in pieces(segs, at, bytes.len() as u32) {
@@ -161,7 +161,7 @@ impl ChunkPool {
         }
     }
 
-    /// Copies parts of a volume in memory into lent chunks, which are as long.
+    /// Copies parts of a volume in memory into lent chunks of the same length.
     pub(crate) fn copy_from<'a>(&self, segs: &[Seg], parts: impl Iterator<Item = Part<'a>>) {
         let mut at = 0;
         for part in parts {
@@ -172,14 +172,15 @@ impl ChunkPool {
         }
     }
 
-    /// Repeats `pattern` over all of the chunks. Chunks hold whole patterns, whose length is a power of two.
+    /// Repeats `pattern` over all of the chunks. The length of the pattern is a power of two, so chunks hold whole
+    /// patterns.
     pub(crate) fn fill(&self, segs: &[Seg], pattern: &[u8]) {
         for &seg in segs {
             self.region(seg).fill(seg.offset, u64::from(seg.len), pattern);
         }
     }
 
-    /// The memory that a chunk is a part of.
+    /// The memory of a chunk.
     pub(crate) fn region(&self, seg: Seg) -> &Arc<Region> {
         let region = self.regions.get(seg.region.index() as usize).and_then(Option::as_ref);
         region.expect("a chunk comes from a region of this pool")
@@ -220,7 +221,7 @@ fn chunked_bytes(len: u32) -> u64 {
     u64::from(len.div_ceil(CHUNK_BYTES)) * u64::from(CHUNK_BYTES)
 }
 
-/// Bytes that a task keeps outside the pool, counted as a part of it.
+/// Bytes of a task outside the pool, counted as a part of it.
 #[derive(Debug, Default)]
 pub(crate) struct Charge(u32);
 
@@ -234,7 +235,7 @@ impl Drop for Charge {
     }
 }
 
-/// The parts of `segs` that are in `len` bytes from byte `at`: segment, start within it, length.
+/// The parts of `segs` in `len` bytes from byte `at` on: segment, start in it, length.
 pub(crate) fn pieces(segs: &[Seg], at: u32, len: u32) -> impl Iterator<Item = (Seg, u32, u32)> {
     let (mut skip, mut left) = (at, len);
     segs.iter().filter_map(move |&seg| {

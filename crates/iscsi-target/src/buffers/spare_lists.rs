@@ -7,8 +7,8 @@ const KEPT_BYTES_MAX: usize = 24 * 1024;
 /// Memory of lists that a worker keeps for reuse.
 const SPARE_LISTS: usize = 256;
 
-/// Memory for lists, shared by the connections of a worker. The one that was used last is taken first: it is still in the
-/// core's cache, where those of hundreds of connections together would not be.
+/// Memory for lists, shared by the connections of a worker. The list that was used last is taken first: it is still in
+/// the core's cache, which is too small for the lists of hundreds of connections.
 #[derive(Debug, Default)]
 pub(crate) struct SpareLists(Vec<Outgoing>);
 
@@ -18,7 +18,7 @@ impl SpareLists {
         self.0.pop()
     }
 
-    /// Takes the memory of an empty list, unless it is so large that it is better given back.
+    /// Takes the memory of an empty list, unless it is so large that it should be freed.
     pub(crate) fn keep(&mut self, list: &mut Outgoing) {
         let memory = std::mem::take(list);
         if (1..=KEPT_BYTES_MAX).contains(&memory.capacity_bytes()) && self.0.len() < SPARE_LISTS {

@@ -1,8 +1,10 @@
-//! I/O memory of one connection: taken within its share, waited for in a queue, and lent to receives and operations.
+//! I/O memory of one connection: taken within its share, with a queue of waiting tasks, and lent to receives and
+//! operations.
 //!
-//! A command that may not have its I/O buffers now waits for them, and parsing goes on: its peer is still heard, and the
-//! data of writes that have buffers still comes in. Only where data follows that has no place (immediate and other
-//! unsolicited data) does parsing stop too, and where that could be for ever the command is answered TASK SET FULL.
+//! If a command may not have its I/O buffers now, it waits for them, and parsing continues. So the peer's other
+//! messages are handled, and the data of writes with buffers is received. Parsing stops only if data without a buffer
+//! follows (immediate and other unsolicited data). If that could last for ever, the command is answered with TASK SET
+//! FULL.
 
 use super::{
     Connection,
@@ -37,9 +39,8 @@ impl Connection {
         false
     }
 
-    /// Whether waiting for buffers with unsolicited data on its way could be for ever: a connection that is not parsed
-    /// takes in no data of the writes that have begun, and other connections of its session may wait for it, with buffers
-    /// perhaps.
+    /// Whether a wait for buffers before unsolicited data could last for ever. A connection that is not parsed receives
+    /// no data of its other writes, and other connections of its session, which may have buffers, may wait for it.
     pub(super) fn must_not_wait<D: Driver>(&self, context: &WorkerContext<D>, len: u32) -> bool {
         let may_take = self.awaiting.is_empty() && context.pool.may_take(&self.share, len);
         let is_waited_for =
@@ -47,7 +48,7 @@ impl Connection {
         !may_take && (self.tasks.has_unfinished_write() || is_waited_for())
     }
 
-    /// The worker shall call when memory is free again.
+    /// The worker must call when memory is free again.
     fn queue_up<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         if !self.queued {
             self.queued = true;
@@ -55,12 +56,12 @@ impl Connection {
         }
     }
 
-    /// Since when the first of its tasks waits for memory.
+    /// The time since which its first task waits for memory.
     pub(crate) fn waiting_for_buffers_since(&self) -> Option<Nanos> {
         self.tasks.since(*self.awaiting.front()?)
     }
 
-    /// Memory may be free again: goes on with tasks that wait for it, in order.
+    /// Memory may be free again: continues with the waiting tasks, in order.
     pub(crate) fn resume_with_buffers<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.queued = false;
         while let Some(&task) = self.awaiting.front() {
@@ -77,7 +78,7 @@ impl Connection {
                 break;
             };
             entry.buffers = Buffers::Task(chunks);
-            // The peer's turn to send the data begins now.
+            // From now on the peer must send the data.
             entry.since = context.now;
             let writes = entry.write.is_some();
             self.awaiting.pop_front();
@@ -92,24 +93,24 @@ impl Connection {
         self.resume(context);
     }
 
-    /// A task has ended, which may have waited for memory.
+    /// A task has ended; it may have waited for memory.
     pub(super) fn leave_queue(&mut self, task: TaskId) {
         if self.awaiting.is_empty() {
             return;
         }
         self.awaiting.retain(|waiting| *waiting != task);
-        // Its data is dropped when it comes, for which no place is needed.
+        // Its data is dropped when it arrives, so it needs no buffer.
         self.blocked.take_if(|blocked| *blocked == task);
     }
 
-    /// Where the rest of the data segment can be received straight to, if that is worth it; `segs` is filled.
+    /// The destination of the rest of the data segment, if a direct receive is faster; `segs` is filled.
     pub(super) fn direct_target<D: Driver>(
         &mut self,
         context: &WorkerContext<D>,
         segs: &mut Vec<Seg>,
     ) -> Option<Direct> {
         let remaining = self.receiver.direct_remaining();
-        // Data of no task goes through the receive buffer.
+        // Data without a task is received into the receive buffer.
         let Sink::Task { task, base } = self.sink else { return None };
         if remaining < DIRECT_MIN_BYTES {
             return None;
@@ -142,7 +143,7 @@ impl Connection {
         Some(Direct { task, chunks, at, len })
     }
 
-    /// Takes back what the receive under way owns of a task, unless it has just finished.
+    /// Cancels the part of the current receive that belongs to a task, unless it has just finished.
     pub(super) fn retract<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
         if let Some(chunks) = self.inbound.retract(self.stream, task, &mut context.driver)
             && let Some(entry) = self.tasks.get_mut(task)
@@ -158,14 +159,15 @@ impl Connection {
         }
     }
 
-    /// I/O memory that it holds.
+    /// The I/O memory that it uses.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.share.bytes()
     }
 
-    /// Since when the peer owes something: data of a write, or room for answers. None: nothing.
+    /// The time since which the peer is stalled: it sends no data of a write, or reads no answers. None: it is not
+    /// stalled.
     pub(crate) fn owed_since(&self) -> Option<Nanos> {
-        // While nothing is parsed for want of memory, the peer owes no data.
+        // While parsing waits for memory, the peer owes no data.
         let unsent = if self.blocked.is_some() { None } else { self.tasks.oldest_write() };
         unsent.into_iter().chain(self.outbound.sending_since()).min()
     }

@@ -1,4 +1,4 @@
-//! SCSI commands: admitted to the window, judged by the unit, and started.
+//! SCSI commands: admitted to the window, checked by the unit, and started.
 
 use super::{
     Connection,
@@ -23,7 +23,7 @@ use linerate_iscsi_proto::{
 use linerate_scsi::{Expected, Extent, Input, MediumError, Nexus, Plan, Reply, Status, Task};
 use std::sync::Arc;
 
-/// A command that has been admitted, and where it leads.
+/// A command that was admitted, and its logical unit.
 struct Begun {
     nexus: Arc<Nexus>,
     volume: Option<VolumeId>,
@@ -42,7 +42,7 @@ impl Connection {
         let Some(device) = &session.device else {
             return self.reject(context, RejectReason::ProtocolError);
         };
-        // Immediate commands are outside the window, so they need a bound of their own.
+        // Immediate commands are outside the window, so they need their own limit.
         if command.immediate && self.tasks.len() >= 2 * context.limits.commands_per_session as usize {
             return self.reject(context, RejectReason::TooManyImmediate);
         }
@@ -103,7 +103,7 @@ impl Connection {
                     let reply = begun.nexus.medium_failed(begun.lun, MediumError::Hardware);
                     return self.reply_after_data(context, command, begun, reply);
                 };
-                // Nothing may reach a volume before its digest was found right.
+                // No data may reach a volume before its digest was checked.
                 let work = match medium {
                     VolumeAccess::Memory(_) if !self.digests_data() => TaskWork::MemoryWrite(extent),
                     _ => TaskWork::BufferedWrite(extent),
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Answers a command that needs nothing more, once the data that the initiator may send unasked has come.
+    /// Answers a command that needs nothing more, after its unsolicited data has arrived.
     fn reply_after_data<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -129,7 +129,7 @@ impl Connection {
         self.begin_write(context, command, begun, 0, TaskWork::Drain(reply));
     }
 
-    /// Starts a task that takes in data, of which the device wants the first `wanted` bytes.
+    /// Starts a task that receives data; the device needs the first `wanted` bytes.
     fn begin_write<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -221,7 +221,7 @@ impl Connection {
         let medium = match context.media.of(entry.volume) {
             Some(VolumeAccess::File(file)) => Executor::File(file),
             Some(VolumeAccess::Managed(volume)) => Executor::Engine(volume),
-            // Others may write there before it is sent: only a copy still matches its digest.
+            // Other commands may write to it before it is sent: only a copy still matches its digest.
             Some(VolumeAccess::Memory(pages)) => {
                 context
                     .pool
@@ -249,7 +249,7 @@ impl Connection {
         self.drive(context, task, Input::Start, Some(command));
     }
 
-    /// Answers with what the unit said.
+    /// Sends the reply of the unit.
     pub(super) fn reply<D: Driver>(&mut self, context: &mut WorkerContext<D>, asked: Asked, reply: &Reply) {
         if reply.status == Status::CheckCondition {
             context.counters.check_conditions += 1;
@@ -259,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// What a volume operation of a task is for.
+    /// The origin of a task's volume operation.
     pub(super) fn origin(&self, task: TaskId) -> Origin {
         Origin { connection: self.key, task }
     }

@@ -73,7 +73,7 @@ impl Connection {
         context.stage(&mut session.staged, &payload[..payload.len().min(room)]);
     }
 
-    /// A ping or a text request is here with all its data.
+    /// A ping or a text request is complete.
     fn whole_pdu<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         let Some(session) = in_full_feature(&mut self.session) else { return };
         let data = std::mem::take(&mut session.staged);
@@ -85,7 +85,7 @@ impl Connection {
         context.keep_staging(data);
     }
 
-    /// Whether a request other than a SCSI command may run now. It is over at once, so its place is free again.
+    /// Whether a request other than a SCSI command may run now. It ends at once, so its place is free again.
     pub(super) fn admit<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -141,7 +141,7 @@ impl Connection {
         let answer = |wanted: &str| {
             let named = |name: &str| match (wanted, &own) {
                 ("All", None) => true,
-                // In a session with a target, everything else is none of the initiator's business.
+                // In a session with a target, the initiator gets no information about others.
                 ("All" | "", Some(own)) => own == name,
                 (wanted, Some(own)) => own == name && wanted.eq_ignore_ascii_case(name),
                 (wanted, None) => wanted.eq_ignore_ascii_case(name),
@@ -197,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// Rejects the PDU whose header has just been received; its data, if any, is taken in and dropped.
+    /// Rejects the PDU whose header has just been received; its data, if any, is received and dropped.
     pub(super) fn reject<D: Driver>(&mut self, context: &mut WorkerContext<D>, reason: RejectReason) {
         context.counters.rejects += 1;
         let bhs = *self.receiver.bhs();
@@ -207,7 +207,7 @@ impl Connection {
         answers.data(&bhs);
     }
 
-    /// Looks at the clock: logins that take too long, silent initiators, pings, stalled peers.
+    /// Checks the time limits: slow logins, silent initiators, pings, stalled peers.
     pub(crate) fn check_time<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.check_login_delay(context);
         let limits = &context.limits;
@@ -247,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// When the peer was last heard of after its login; a login gets no time for being talkative.
+    /// The time of the last message after the login. Messages during the login do not extend its limit.
     fn heard_in_full(&self) -> Nanos {
         if self.session.is_some() { self.heard } else { 0 }
     }
@@ -261,7 +261,7 @@ impl Connection {
         answers.header(|bhs| pdu.emit(bhs));
     }
 
-    /// The array stops: a session is asked to log out, everything else is closed.
+    /// The array stops: a logout is requested from a session, everything else is closed.
     pub(crate) fn ask_to_log_out<D: Driver>(&mut self, context: &mut WorkerContext<D>, grace_ns: Nanos) {
         if self.session.as_ref().is_none_or(|session| session.asked_to_log_out) {
             return self.close(context);

@@ -1,4 +1,4 @@
-//! Data of writes: Data-Out PDUs are judged, payload is placed, R2Ts are sent, and the finished write goes to its volume.
+//! Data of writes: checks Data-Out PDUs, stores payload, sends R2Ts, and passes the finished write to its volume.
 
 use super::{
     Connection,
@@ -22,13 +22,13 @@ use linerate_iscsi_proto::{
 use linerate_scsi::{Extent, Input, MediumError};
 
 impl Connection {
-    /// The header of a Data-Out PDU. Data of tasks that are gone (failed or aborted) is received and dropped.
+    /// The header of a Data-Out PDU. Data of tasks that have ended (failed or aborted) is received and dropped.
     pub(super) fn data_out<D: Driver>(&mut self, context: &mut WorkerContext<D>, pdu: &DataOut) {
         let named =
             if pdu.ttt == RESERVED_TAG { self.tasks.find(pdu.itt) } else { self.tasks.at(ttt_slot(pdu.ttt)) };
         let live = named.and_then(|task| Some((task, self.tasks.live(task)?)));
         let Some((task, entry)) = live.filter(|(_, entry)| entry.itt == pdu.itt) else { return };
-        // A command that sends no data: its bytes are dropped as well.
+        // A command without data: its bytes are dropped as well.
         let Some(write) = &mut entry.write else { return };
         match write.accept(pdu) {
             Ok(_) if pdu.data_len == 0 => self.go_on_writing(context, task, false),
@@ -40,8 +40,8 @@ impl Connection {
         }
     }
 
-    /// Payload of a write, whose place in the command's data is `at`. With data digests it only goes where nothing sees it
-    /// before it is whole and its digest was found right.
+    /// Payload of a write at position `at` of the command's data. With data digests it is stored outside the volume
+    /// until it is complete and its digest was checked.
     pub(super) fn task_payload<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -56,7 +56,7 @@ impl Connection {
         }
     }
 
-    /// Puts bytes where they belong; what the device does not want is dropped.
+    /// Stores bytes at their destination; bytes that the device does not need are dropped.
     fn place<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId, at: u32, bytes: &[u8]) {
         let Some(entry) = self.tasks.live(task) else { return };
         let wanted = entry.write.as_ref().map_or(0, |write| write.wanted().saturating_sub(at));
@@ -88,8 +88,8 @@ impl Connection {
         }
     }
 
-    /// After a command or a data segment: asks for more data, or finishes the write. `data_comes`: the segment that
-    /// belongs to the PDU has not arrived yet, so nothing can be finished.
+    /// After a command or a data segment: requests more data, or finishes the write. `data_comes`: the data segment of
+    /// the PDU has not arrived yet, so nothing can be finished.
     pub(super) fn go_on_writing<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -198,7 +198,7 @@ impl Connection {
         self.end_task(context, task);
     }
 
-    /// Tells the unit that a write is over. Returns whether it was aborted meanwhile, so that no answer is due.
+    /// Reports the end of a write to the unit. Returns whether it was aborted meanwhile, so that no answer is due.
     pub(super) fn end_write(&mut self, task: TaskId) -> bool {
         let Some(device) = self.session.as_ref().and_then(|session| session.device.as_ref()) else {
             return true;

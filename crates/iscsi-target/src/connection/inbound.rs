@@ -1,40 +1,40 @@
-//! Where received bytes go: a receive buffer that is small while little arrives, and payload's own place.
+//! Destination of received bytes: a receive buffer, which is small while little arrives, or the payload's own memory.
 
 use super::tasks::TaskId;
 use crate::{buffers::pool::Chunks, context::WorkerContext};
 use linerate_io::{Buffer, Driver, Handle, Seg};
 use std::ops::Range;
 
-/// Receive buffer of a quiet connection: room for three writes of 8 KiB, 590 reads, or a login.
+/// Receive buffer of a quiet connection: space for three writes of 8 KiB, 590 reads, or a login.
 const SMALL_BYTES: usize = 28 * 1024;
 /// Receive buffer of a busy one.
 const LARGE_BYTES: usize = 64 * 1024;
-/// Payload that is received straight into its place must be at least this long to be worth an extra piece.
+/// Least length of payload for a direct receive: below it, the extra piece costs more.
 pub(super) const DIRECT_MIN_BYTES: u32 = 2048;
 
-/// Where the data segment that is arriving belongs.
+/// The owner of the data segment that is arriving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sink {
     /// Nowhere.
     Discard,
-    /// Collected whole, then acted upon together with its header: login and text requests, pings.
+    /// Collected completely, then handled together with its header: login and text requests, pings.
     Whole,
     /// A write command's data.
     Task {
         /// The task, which may have ended meanwhile.
         task: TaskId,
-        /// Where the segment begins within the command's data.
+        /// Offset of the segment in the command's data.
         base: u32,
     },
 }
 
-/// The part of a receive that goes straight to its place: I/O buffers, which it owns until it is over, or the pages of a
-/// memory volume.
+/// The part of a receive that goes directly to its destination: I/O buffers, which it owns until it ends, or the pages
+/// of a memory volume.
 #[derive(Debug)]
 pub(super) struct Direct {
     pub(super) task: TaskId,
     pub(super) chunks: Chunks,
-    /// Where the payload begins within the command's data.
+    /// Offset of the payload in the command's data.
     pub(super) at: u32,
     /// Bytes that fit there.
     pub(super) len: u32,
@@ -75,13 +75,13 @@ impl Inbound {
         self.receiving
     }
 
-    /// The task whose place the receive under way goes to.
+    /// The task that owns the destination of the current receive.
     pub(super) fn direct_task(&self) -> Option<TaskId> {
         self.direct.as_ref().map(|direct| direct.task)
     }
 
-    /// Takes back what the receive owns of a task, so that nothing more goes there. None: it owns nothing of it, or it has
-    /// just finished and will give it back by itself.
+    /// Returns the memory of a task that the receive owns, so that nothing more is stored there. None: it owns none, or
+    /// it has just finished and will return it itself.
     pub(super) fn retract<D: Driver>(
         &mut self,
         stream: Handle,
@@ -97,7 +97,7 @@ impl Inbound {
         !self.receiving && self.bytes.is_empty()
     }
 
-    /// The unparsed bytes and the buffer that they lie in. `None` while a receive is under way.
+    /// The unparsed bytes and their buffer. `None` while a receive is in progress.
     pub(super) fn take(&mut self) -> Option<(Buffer, Range<usize>)> {
         if self.receiving {
             return None;
@@ -110,14 +110,14 @@ impl Inbound {
         self.bytes = bytes;
     }
 
-    /// However much has arrived, the next receive needs no large buffer.
+    /// The next receive needs no large buffer, even if much has arrived.
     pub(super) fn stay_small(&mut self) {
         self.filled = false;
     }
 
-    /// Starts to receive: payload into `segs`, which are those of `direct`, the rest into the buffer. Only a peer that
-    /// has just filled the buffer, or did so and has yet to send the rest (`expects_more`), gets a large one: a buffer
-    /// stays in use while the peer sends nothing.
+    /// Starts a receive: payload into `segs`, which belong to `direct`, the rest into the buffer. A peer gets a large
+    /// buffer only if it has just filled its buffer, or has done so and must still send the rest (`expects_more`). A
+    /// buffer stays in use while the peer sends nothing.
     pub(super) fn receive<D: Driver>(
         &mut self,
         stream: Handle,
@@ -142,8 +142,7 @@ impl Inbound {
         context.driver.recv(stream, segs, buffer);
     }
 
-    /// Takes over a finished receive of `count` bytes. Returns what went straight to its place, and how many bytes that
-    /// were.
+    /// Accepts a finished receive of `count` bytes. Returns the direct part, and its number of bytes.
     pub(super) fn received(&mut self, buffer: Buffer, count: usize) -> (Option<Direct>, u32) {
         let direct = self.direct.take();
         let placed = direct.as_ref().map_or(0, |direct| direct.len as usize).min(count);

@@ -1,4 +1,4 @@
-//! Logging in: the protocol crate's state machine, fed with this array's targets and sessions.
+//! Login: the state machine of the protocol crate, with this array's targets and sessions.
 
 use super::{
     Connection, Phase,
@@ -24,7 +24,7 @@ use linerate_iscsi_proto::{
 };
 use std::net::SocketAddr;
 
-/// Most text of one login request, over all its PDUs: peers may make us keep it before they have proved anything.
+/// Longest text of a login, over all its PDUs: the array must store it before the peer is authenticated.
 const LOGIN_TEXT_BYTES_MAX: usize = 16 * 1024;
 
 /// One login.
@@ -34,11 +34,11 @@ pub(super) struct Login {
     data: Vec<u8>,
 }
 
-/// What a login rests for. Nothing of it is read meanwhile.
+/// Why a login is delayed. Its connection is not read meanwhile.
 pub(super) enum LoginDelay {
-    /// The proof that has come is judged later.
+    /// The CHAP response will be checked later.
     Proof { attempt: ChapAttempt, until: Nanos },
-    /// The proof was wrong, and that is said later.
+    /// The CHAP response was wrong; the answer is sent later.
     Answer { until: Nanos },
 }
 
@@ -49,7 +49,7 @@ impl Login {
             max_recv_data_segment_length: limits.max_recv_data_segment_bytes,
             max_burst_length: limits.max_burst_bytes,
             first_burst_length: limits.first_burst_bytes,
-            // A lost session needs no time to settle here before its initiator may end it by a new login.
+            // After the loss of a session, its initiator need not wait before a new login ends it.
             default_time2wait_s: 0,
             max_connections: limits.connections_per_session,
             ..Offer::default()
@@ -64,16 +64,16 @@ impl Login {
     }
 }
 
-/// This array, as the login asks about it.
+/// This array, as the login state machine sees it.
 struct Host<'a, S> {
     shared: &'a SharedState<S>,
     mcs_sessions: &'a McsSessions,
     newcomer: NewConnection,
     /// Tag of the portal group.
     group: u16,
-    /// Earlier sessions that the login has to wait for.
+    /// The number of earlier sessions that the login must wait for.
     waits: u32,
-    /// Who asked for which target.
+    /// The initiator, and the target that it requests.
     names: Option<(String, Option<String>)>,
     random: &'a mut Random,
 }
@@ -88,8 +88,9 @@ impl<S> TargetHost for Host<'_, S> {
         let Some(target) = self.shared.target(name) else {
             return Lookup::Refuse(LoginStatus::NOT_FOUND);
         };
-        // Not NOT_FOUND: initiators choose their names themselves, so hiding the target would keep no one out, and the
-        // owner of a mistyped name would look for a mistyped target (RFC 7143 section 11.13.5).
+        // Not NOT_FOUND: initiators choose their names themselves, so hiding the target would not protect it. After a
+        // typing error in the initiator name, the owner would look for an error in the target name (RFC 7143 section
+        // 11.13.5).
         if !target.admits(initiator) {
             return Lookup::Refuse(LoginStatus::FORBIDDEN);
         }
@@ -205,7 +206,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with a login that has rested long enough.
+    /// Continues a login after its delay.
     pub(crate) fn check_login_delay<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         let is_over = |delay: &LoginDelay| match delay {
             LoginDelay::Proof { until, .. } | LoginDelay::Answer { until } => context.now >= *until,
@@ -218,7 +219,7 @@ impl Connection {
         self.resume(context);
     }
 
-    /// The connection closes: those whose proof waits behind its own may be judged.
+    /// The connection closes: responses that wait behind its own may be checked.
     pub(super) fn end_login_delay<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         if let Some(LoginDelay::Proof { attempt, .. }) = self.delay.take().as_deref() {
             let next = context.shared.chap_delays().leave(attempt);
@@ -240,11 +241,11 @@ impl Connection {
         }
     }
 
-    /// `names` are known if they came in the request that is refused.
+    /// `names` are known if the refused request contained them.
     fn report_refusal(&self, refusal: &LoginRefusal, names: Option<&(String, Option<String>)>) {
         let status = refusal.status();
         if status == LoginStatus::OUT_OF_RESOURCES {
-            return; // reported where the limit is
+            return; // reported by the limit
         }
         let known = || self.login.as_ref().and_then(|login| login.machine.names());
         let (initiator, target) = match names {
@@ -262,7 +263,7 @@ impl Connection {
     }
 
     fn logged_in<D: Driver>(&mut self, context: &mut WorkerContext<D>, established: &Established) {
-        // A session that was replaced in this instant is gone already, and its connection told to close.
+        // A session that was replaced at this moment has ended, and its connection was told to close.
         let Some((nexus, live)) = context.shared.session(established.tsih, self.key) else {
             return self.close(context);
         };
@@ -300,7 +301,7 @@ impl Connection {
         self.begin_turn(&context.mcs_sessions);
     }
 
-    /// The session among those that may have several connections. Its first connection brings it there.
+    /// The session, if it may have several connections. Its first connection adds it.
     fn find_joint<D: Driver>(
         &self,
         context: &mut WorkerContext<D>,
@@ -319,7 +320,7 @@ impl Connection {
         Some(id)
     }
 
-    /// The login PDU that another worker shall act on, as it was received.
+    /// The login PDU for another worker, as it was received.
     pub(super) fn take_login_pdu(&mut self) -> Vec<u8> {
         let data = self.login.as_mut().map(|login| std::mem::take(&mut login.data)).unwrap_or_default();
         let mut pdu = Vec::new();
@@ -328,7 +329,7 @@ impl Connection {
     }
 }
 
-/// The attempt that the next request makes, if a proof is due.
+/// The CHAP attempt of the next request, if one is due.
 fn attempt_of<D: Driver>(
     machine: &TargetLogin,
     peer: SocketAddr,
@@ -341,7 +342,7 @@ fn attempt_of<D: Driver>(
     Some(context.shared.chap_delays().attempt(identity, ticket))
 }
 
-/// What a proof has come to: a wrong one is answered late, others that wait go on.
+/// Handles the result of a check: a wrong response is answered late, and other waiting ones continue.
 fn judged<D: Driver>(
     attempt: &ChapAttempt,
     step: &TargetStep,

@@ -1,5 +1,5 @@
-//! Task management: functions end tasks, here and wherever else they are under way, and are answered when nothing of these
-//! tasks can reach a volume any more (RFC 7143 section 4.2.3.3, SAM-5 7).
+//! Task management: a function ends tasks, on this connection and on others. It is answered when none of these tasks
+//! can change a volume any more (RFC 7143 section 4.2.3.3, SAM-5 7).
 
 use super::{Connection, TaskId, reply::Asked, tasks::TaskEntry};
 use crate::{
@@ -13,7 +13,7 @@ use linerate_iscsi_proto::pdu::{
 };
 use linerate_scsi::{Reply, TaskManagement as Function, TaskManagementResponse as Outcome};
 
-/// An answer that is held back until tasks have ended.
+/// An answer that waits until tasks have ended.
 #[derive(Debug)]
 pub(super) enum Due {
     Management {
@@ -21,7 +21,7 @@ pub(super) enum Due {
         function: TaskFunction,
         result: TaskResult,
     },
-    /// Of a command that has ended tasks of others.
+    /// The answer to a command that has ended tasks of others.
     Reply {
         asked: Asked,
         reply: Reply,
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// Runs a function. Its answer follows when the tasks that it ends are over; an error is answered at once.
+    /// Executes a function. Its answer follows when the affected tasks have ended; an error is answered at once.
     fn manage<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// Keeps an answer back until the last clone of the hold is dropped. Gives its number, too.
+    /// Delays an answer until the last clone of the guard is dropped. Also returns its number.
     pub(super) fn guard<D: Driver>(
         &mut self,
         context: &WorkerContext<D>,
@@ -119,7 +119,7 @@ impl Connection {
         (number, context.guard(self.key, number))
     }
 
-    /// Nothing holds an answer back any more.
+    /// An answer need not wait any more.
     pub(crate) fn answer_due<D: Driver>(&mut self, context: &mut WorkerContext<D>, number: usize) {
         match self.due.try_remove(number) {
             Some(Due::Management { itt, function, result }) => {
@@ -131,7 +131,7 @@ impl Connection {
         self.resume(context);
     }
 
-    /// Another connection of the session had the task that a function is about.
+    /// Another connection of the session had the task of a function.
     pub(super) fn task_was_found(&mut self, due: usize) {
         self.set_result(due, TaskResult::Complete);
     }
@@ -175,7 +175,7 @@ impl Connection {
         });
     }
 
-    /// Ends the tasks that something else has ended at their unit: a reset, or another nexus.
+    /// Ends the tasks that a reset, or another nexus, has ended at their unit.
     pub(crate) fn abort_outdated<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -190,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// Ends the tasks that `is_one` picks. Returns whether there were any.
+    /// Ends the tasks that `is_one` selects. Returns whether there were any.
     pub(super) fn abort_where<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -207,8 +207,8 @@ impl Connection {
         any
     }
 
-    /// Ends a task without an answer. A receive into its place is taken back; one whose volume operation is under way keeps
-    /// its slot, and `holds`, until that is back.
+    /// Ends a task without an answer. A receive for it is cancelled. A task with a volume operation in progress keeps
+    /// its slot, and `holds`, until the operation ends.
     pub(super) fn abort<'a, D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -243,7 +243,7 @@ impl Connection {
         self.drop_task(context, task);
     }
 
-    /// Ends a task that has been answered or needs no answer; if something of it is under way, when that is back.
+    /// Ends a task that has been answered or needs no answer; if an operation of it is in progress, after that.
     fn drop_task<D: Driver>(&mut self, context: &mut WorkerContext<D>, task: TaskId) {
         let Some(entry) = self.tasks.known(task) else { return };
         if entry.is_busy() {

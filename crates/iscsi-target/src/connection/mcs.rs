@@ -16,13 +16,13 @@ use linerate_iscsi_proto::{
     window::before,
 };
 
-/// `ExpStatSN`, which every request has at the same place.
+/// `ExpStatSN`, which is at the same place in every request.
 fn exp_stat_sn(bhs: &Bhs) -> u32 {
     u32::from_be_bytes([bhs[28], bhs[29], bhs[30], bhs[31]])
 }
 
 impl Connection {
-    /// Takes the session's window of commands over, as the other connections left it.
+    /// Takes the session's command window, as the other connections left it.
     #[inline]
     pub(crate) fn begin_turn(&mut self, mcs_sessions: &McsSessions) {
         if let Some(id) = self.mcs
@@ -32,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// Gives the window back, and calls the worker if there may be something to do for others.
+    /// Returns the window, and calls the worker if other connections may have work.
     #[inline]
     pub(crate) fn end_turn(&mut self, mcs_sessions: &mut McsSessions) {
         if let Some(id) = self.mcs
@@ -46,12 +46,12 @@ impl Connection {
         }
     }
 
-    /// Whether a command that another one made wait may run now.
+    /// Whether a command that waited for another one may run now.
     pub(crate) fn may_run(&self, answers: &Budget) -> bool {
         self.waits == 0 && self.phase == Phase::Full && !self.outbound.is_full(answers.share_bytes())
     }
 
-    /// Whether a request has to wait for commands on other connections. Then it is kept, or left where it is.
+    /// Whether a request must wait for commands on other connections. Then it is stored, or left in its buffer.
     pub(super) fn must_wait_its_turn<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -84,13 +84,13 @@ impl Connection {
         true
     }
 
-    /// It is the turn of a command that was kept.
+    /// A stored command may run now.
     pub(crate) fn run_kept<D: Driver>(&mut self, context: &mut WorkerContext<D>, command: &ScsiCommand) {
         self.scsi_command(context, command);
         self.flush(context);
     }
 
-    /// It is the turn of the request whose header was received last.
+    /// The request whose header was received last may run now.
     pub(crate) fn resume_stalled<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.stalled = false;
         if self.phase == Phase::Full {
@@ -100,7 +100,7 @@ impl Connection {
         self.resume(context);
     }
 
-    /// Leaves an order for the other connections, if there are any. The answer follows when they have obeyed.
+    /// Stores a request for the other connections, if there are any. The answer follows when they have executed it.
     pub(super) fn request_of_others<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -115,12 +115,12 @@ impl Connection {
         true
     }
 
-    /// Whether so many orders wait for acknowledgements that no more are taken.
+    /// Whether too many requests wait for acknowledgements, so that no more are accepted.
     pub(super) fn has_too_many_mcs_requests<D: Driver>(&self, context: &WorkerContext<D>) -> bool {
         self.mcs.and_then(|id| context.mcs_sessions.get(id)).is_some_and(|mcs| !mcs.accepts_requests())
     }
 
-    /// A task to be aborted is none that this connection has begun: it may be waiting for its turn, or on its way. Returns
+    /// This connection has not begun the task to be aborted: it may be waiting for its turn, or be in transit. Returns
     /// whether it will not run now.
     pub(super) fn abort_early_command<D: Driver>(
         &mut self,
@@ -137,8 +137,8 @@ impl Connection {
             || (before(request.ref_cmd_sn, request.cmd_sn) && mcs.skip(request.ref_cmd_sn))
     }
 
-    /// Does what another connection of the session has ordered. Returns whether there was anything to do, and the status
-    /// that the initiator has yet to acknowledge before the order may be answered.
+    /// Executes a request of another connection of the session. Returns whether it had any effect, and the status that
+    /// the initiator must acknowledge before the request may be answered.
     pub(crate) fn handle_mcs_request<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -167,7 +167,7 @@ impl Connection {
         }
     }
 
-    /// What was sent before may still be on its way, and must be there before the initiator hears of the function.
+    /// Earlier answers may still be in transit. The initiator must have them before it gets the answer to the function.
     fn ask_for_acknowledgement<D: Driver>(&mut self, context: &mut WorkerContext<D>) -> Option<u32> {
         let due = self.session.as_ref()?.window.peek().stat_sn;
         if !before(self.acknowledged, due) {
@@ -179,7 +179,7 @@ impl Connection {
         Some(due)
     }
 
-    /// An order has been obeyed by all. What it holds back is due when the worker drops it.
+    /// All connections have executed a request. Its answer is due when the worker drops it.
     pub(crate) fn answer_mcs_request<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -209,7 +209,7 @@ impl Connection {
         answers.header(|bhs| pdu.emit(bhs));
     }
 
-    /// This connection is logged out. If others are left, the session goes on with them.
+    /// This connection is logged out. If others are left, the session continues with them.
     pub(super) fn log_out_here<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -229,7 +229,7 @@ impl Connection {
         self.logged_out_alone = true;
     }
 
-    /// The part of closing that the session has to know.
+    /// The part of closing that concerns the session.
     pub(super) fn leave_session<D: Driver>(&mut self, context: &mut WorkerContext<D>, tsih: u16) {
         let mcs = self.mcs.take().and_then(|id| Some((id, context.mcs_sessions.get_mut(id)?)));
         let Some((id, mcs)) = mcs else { return context.shared.end_session(tsih) };
@@ -241,7 +241,7 @@ impl Connection {
         if stays {
             context.shared.leave_session(tsih, context.index, self.key);
         } else {
-            // Error recovery level 0: a connection that is lost takes its session with it.
+            // Error recovery level 0: a lost connection ends its session.
             mcs.end();
             context.shared.end_session(tsih);
         }

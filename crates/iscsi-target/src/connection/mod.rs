@@ -1,14 +1,14 @@
-//! One connection, which usually is one session: bytes in, PDUs judged, answers gathered, bytes out.
+//! One connection, which usually is one session: receives bytes, handles PDUs, collects answers, sends bytes.
 //!
-//! The flow of one batch: [`Connection::received`] -> `parse` cuts the bytes into PDUs, each of which is acted upon at
-//! once (`command.rs`, `data_out.rs`, `control.rs`, `login.rs`) and leaves its answer in the gathering list (`reply.rs`)
-//! -> `flush` sends everything that gathered with one operation. While a send is under way, answers go to a second list.
+//! The flow of one batch: [`Connection::received`] -> `parse` cuts the bytes into PDUs and handles each at once
+//! (`command.rs`, `data_out.rs`, `control.rs`, `login.rs`); its answer is added to a gather list (`reply.rs`) ->
+//! `flush` sends the whole list with one operation. While a send is in progress, answers go to a second list.
 //!
-//! What bounds memory: parsing stops while too many bytes of answers have gathered, and goes on when the send is done;
-//! nothing is received meanwhile, so TCP slows the peer down. Commands that need I/O buffers which their connection may not
-//! take now wait in a queue (`buffers.rs`) while parsing goes on.
+//! Memory is bounded as follows. Parsing stops while the list has too many bytes of answers, and continues when the
+//! send is done; nothing is received meanwhile, so TCP slows the peer down. If a connection may not have the I/O
+//! buffers of a command now, the command waits in a queue (`buffers.rs`) while parsing continues.
 //!
-//! What differs for a connection of an MC/S session is in `mcs.rs`.
+//! `mcs.rs` has the differences for a connection of an MC/S session.
 
 mod buffers;
 mod command;
@@ -49,14 +49,14 @@ use std::{collections::VecDeque, io, net::SocketAddr};
 pub(crate) use tasks::TaskId;
 use tasks::Tasks;
 
-/// What a connection is doing.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Login,
     Full,
-    /// Nothing more is read; the connection closes when what gathered has been sent.
+    /// Nothing more is read; the connection closes when the gather list has been sent.
     Closing,
-    /// Closed; waiting for operations to come back.
+    /// Closed; waiting for the end of its operations.
     Closed,
 }
 
@@ -76,37 +76,37 @@ pub(crate) struct Connection {
     stream: Handle,
     peer: SocketAddr,
     local: SocketAddr,
-    /// Tag of the portal group that it came through.
+    /// Tag of its portal group.
     group: u16,
     phase: Phase,
     /// Its session in the worker's table of MC/S sessions, if it is one of these.
     mcs: Option<u32>,
-    /// Not read until commands on other connections have come: it is not the turn of what was received last.
+    /// Not read until commands on other connections have arrived: the last received request must wait for its turn.
     stalled: bool,
-    /// Logged out alone: its end is not the session's.
+    /// Logged out alone: its end does not end the session.
     logged_out_alone: bool,
-    /// The status that the initiator said it expects next; kept up to date where several connections need it.
+    /// The status that the initiator expects next, by its own report; updated if several connections need it.
     acknowledged: u32,
-    /// The worker that serves the session which this connection wants to join.
+    /// The worker of the session that this connection joins.
     moves_to: Option<usize>,
-    /// Earlier sessions of this initiator port that have to be gone before the login is answered.
+    /// Earlier sessions of this initiator port that must end before the login is answered.
     waits: u32,
     /// While logging in.
     login: Option<Box<Login>>,
-    /// A login that rests, after wrong proofs.
+    /// A login that is delayed, after wrong responses.
     delay: Option<Box<LoginDelay>>,
-    /// From full feature phase until everything has come back.
+    /// From full feature phase until all operations have ended.
     session: Option<Box<Session>>,
     receiver: Receiver,
     inbound: Inbound,
     outbound: Outbound,
     sink: Sink,
     tasks: Tasks,
-    /// I/O memory that it holds.
+    /// The I/O memory that it uses.
     share: Share,
     /// Tasks that wait for I/O memory.
     awaiting: VecDeque<TaskId>,
-    /// One of them whose data comes next, for which there is no place yet: nothing more is parsed.
+    /// A task whose data comes next, and for which there is no buffer yet: nothing more is parsed.
     blocked: Option<TaskId>,
     /// The worker knows that tasks wait.
     queued: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Connection {
     operations: u32,
     opened: Nanos,
     heard: Nanos,
-    /// A ping that waits for its answer: when it was sent.
+    /// The time of a ping that waits for its answer.
     pinged: Option<Nanos>,
 }
 
@@ -182,17 +182,17 @@ impl Connection {
         self.local
     }
 
-    /// Tag of the portal group that it came through.
+    /// Tag of its portal group.
     pub(crate) fn group(&self) -> u16 {
         self.group
     }
 
-    /// The worker that it has to be brought to.
+    /// The worker to which it must move.
     pub(crate) fn moves_to(&self) -> Option<usize> {
         self.moves_to
     }
 
-    /// Everything that was received and not acted on, for the worker that goes on with it. Ends this side of it.
+    /// The received bytes that were not handled, for the next worker. Ends the connection on this worker.
     pub(crate) fn take_received(&mut self) -> Vec<u8> {
         let mut received = self.take_login_pdu();
         if let Some((buffer, bytes)) = self.inbound.take() {
@@ -201,7 +201,7 @@ impl Connection {
         received
     }
 
-    /// Whether it is closed and every operation has come back.
+    /// Whether it is closed and every operation has ended.
     pub(crate) fn is_gone(&self) -> bool {
         self.phase == Phase::Closed
             && !self.inbound.is_receiving()
@@ -209,7 +209,7 @@ impl Connection {
             && self.operations == 0
     }
 
-    /// Begins to receive, after what another worker has received already.
+    /// Begins to receive, after bytes that another worker has received.
     pub(crate) fn start<D: Driver>(&mut self, context: &mut WorkerContext<D>, received: &[u8]) {
         if received.is_empty() {
             return self.receive_more(context);
@@ -259,7 +259,7 @@ impl Connection {
         self.resume(context);
     }
 
-    /// Parses what has arrived, sends what has gathered, and receives more.
+    /// Parses received bytes, sends answers, and receives more.
     pub(crate) fn resume<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.parse(context);
         self.flush(context);
@@ -327,7 +327,7 @@ impl Connection {
         }
     }
 
-    /// The peer broke the protocol in a way that cannot be mended.
+    /// The peer broke the protocol, and the connection cannot continue.
     fn protocol_error<D: Driver>(&mut self, context: &mut WorkerContext<D>, what: &'static str) {
         context.counters.protocol_errors += 1;
         tracing::warn!(event = "protocol_error", peer = %self.peer, "a connection is closed: its peer sent {what}");
@@ -339,14 +339,14 @@ impl Connection {
         }
     }
 
-    /// Sends what has gathered and then closes.
+    /// Sends the gather list and then closes.
     fn close_when_sent(&mut self) {
         if self.phase != Phase::Closed {
             self.phase = Phase::Closing;
         }
     }
 
-    /// Sends what has gathered, unless a send is under way.
+    /// Sends the gather list, unless a send is in progress.
     fn flush<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         if self.phase == Phase::Closed || self.waits > 0 || self.delay.is_some() {
             return;
@@ -371,7 +371,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection, and with it its session unless it was logged out alone. Operations in flight come back by
+    /// Ends the connection, and its session unless the connection was logged out alone. Operations in flight end by
     /// themselves.
     pub(crate) fn close<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         match std::mem::replace(&mut self.phase, Phase::Closed) {
@@ -395,7 +395,7 @@ impl Connection {
         self.outbound.drop_gathered(&mut context.pool, &mut self.share);
     }
 
-    /// A receive straight into the place of a task is over: the task has its buffers again.
+    /// A direct receive for a task has ended: the task has its buffers again.
     fn end_direct<D: Driver>(&mut self, context: &mut WorkerContext<D>, direct: Direct, placed: u32) {
         let Direct { task, chunks, at, .. } = direct;
         if placed > 0 && self.phase != Phase::Closed {
@@ -411,7 +411,7 @@ impl Connection {
         }
     }
 
-    /// An earlier session that the login waits for has left nothing behind.
+    /// An earlier session that the login waits for has ended completely.
     pub(crate) fn proceed<D: Driver>(&mut self, context: &mut WorkerContext<D>) {
         self.waits = self.waits.saturating_sub(1);
         self.resume(context);
@@ -423,14 +423,14 @@ impl Connection {
         self.outbound.begin_turn(spare);
     }
 
-    /// Gives it back if it is not in use.
+    /// Returns its memory if it is not in use.
     #[inline]
     pub(crate) fn end_gathering(&mut self, spare: &mut SpareLists, answers: &mut Budget) {
         self.outbound.end_turn(spare, answers);
     }
 
-    /// The answering side of full feature phase. None once the connection closes: answers are no longer sent then, which is
-    /// an ordinary outcome.
+    /// Access to the answers in full feature phase. None once the connection closes: answers are not sent any more
+    /// then, which is normal.
     fn answers(&mut self) -> Option<Answers<'_>> {
         let session = self.session.as_mut().filter(|_| self.phase == Phase::Full)?;
         Some(Answers { peer: self.peer, out: &mut self.outbound, session })

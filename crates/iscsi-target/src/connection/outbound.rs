@@ -1,4 +1,4 @@
-//! Answers on their way out: one list is being sent while the next one gathers.
+//! Answers to send: one list is being sent while the next one is filled.
 
 use crate::{
     buffers::budget::{Budget, Share},
@@ -11,7 +11,7 @@ use linerate_io::{Driver, Handle, Nanos, Outgoing};
 /// Answers that may gather before parsing stops.
 const GATHERED_BYTES_MAX: usize = 2 << 20;
 
-/// A send that is under way.
+/// A send in progress.
 struct Sending {
     since: Nanos,
     /// I/O buffers that are being sent from.
@@ -30,7 +30,7 @@ pub(super) struct Outbound {
     pub(super) pdus: u64,
     spare: Option<Box<Outgoing>>,
     sending: Option<Sending>,
-    /// What the copies in both lists were counted as when the connection acted last.
+    /// The counted size of the copies in both lists after the last turn.
     copies: Share,
 }
 
@@ -50,7 +50,7 @@ impl Outbound {
         self.sending.is_some()
     }
 
-    /// Since when the peer has been taking what was sent last.
+    /// The time since which the last send is in progress.
     pub(super) fn sending_since(&self) -> Option<Nanos> {
         self.sending.as_ref().map(|sending| sending.since)
     }
@@ -59,13 +59,13 @@ impl Outbound {
         self.list.copied_bytes() + self.sending.as_ref().map_or(0, |sending| sending.copied_bytes)
     }
 
-    /// Enough has gathered: no more commands for now. `share_bytes` is what the copies of one connection may take.
+    /// The list is full: no more commands for now. `share_bytes` is the limit for copies of one connection.
     pub(super) fn is_full(&self, share_bytes: u64) -> bool {
         let gathered = self.list.len_bytes();
         gathered > 0 && (gathered >= GATHERED_BYTES_MAX || self.copied_bytes() as u64 >= share_bytes)
     }
 
-    /// Sends what has gathered unless a send is under way. Returns whether a send was started.
+    /// Sends the list unless a send is in progress. Returns whether a send was started.
     pub(super) fn send<D: Driver>(&mut self, stream: Handle, context: &mut WorkerContext<D>) -> bool {
         if self.sending.is_some() || self.list.is_empty() {
             return false;
@@ -77,13 +77,13 @@ impl Outbound {
         let list = std::mem::replace(&mut self.list, next);
         let chunks = std::mem::take(&mut self.chunks);
         self.sending = Some(Sending { since: context.now, chunks, copied_bytes: list.copied_bytes() });
-        // Counted before it is sent: an initiator that has the answer finds it in the counters.
+        // Counted before it is sent, so that the counters include it when the initiator has the answer.
         context.publish();
         context.driver.send(stream, list);
         true
     }
 
-    /// Gives the list memory before anything gathers.
+    /// Gives the list memory before it is filled.
     #[inline]
     pub(super) fn begin_turn(&mut self, spare: &mut SpareLists) {
         if self.list.capacity_bytes() == 0
@@ -93,7 +93,7 @@ impl Outbound {
         }
     }
 
-    /// Takes it back if nothing gathered, and counts the memory of what did.
+    /// Returns the memory if the list is empty, and counts the memory of its contents.
     #[inline]
     pub(super) fn end_turn(&mut self, spare: &mut SpareLists, answers: &mut Budget) {
         if self.list.is_empty() {
@@ -108,7 +108,7 @@ impl Outbound {
         }
     }
 
-    /// A send has come back.
+    /// A send has ended.
     pub(super) fn sent<D: Driver>(
         &mut self,
         mut list: Box<Outgoing>,
@@ -123,7 +123,7 @@ impl Outbound {
         self.spare = Some(list);
     }
 
-    /// The connection is closed: what gathered will never be sent.
+    /// The connection is closed: the list will never be sent.
     pub(super) fn drop_gathered(&mut self, pool: &mut ChunkPool, share: &mut Share) {
         self.list.clear();
         pool.give_back(share, std::mem::take(&mut self.chunks));

@@ -1,4 +1,4 @@
-//! Answers as PDUs: headers are written into the gathering list, payload is referenced in place.
+//! Answers as PDUs: headers are written to the gather list, payload is referenced in place.
 
 use super::{outbound::Outbound, session::Session, tasks::TaskEntry};
 use crate::{
@@ -18,7 +18,7 @@ use linerate_iscsi_proto::{
 use linerate_scsi::{Extent, Reply, Status};
 use std::net::SocketAddr;
 
-/// The target failed or refused a command for a reason of the transport (fixed format, SPC-4 4.5.3).
+/// The target failed or refused a command because of the transport (fixed format, SPC-4 4.5.3).
 const ABORTED_COMMAND: u8 = 0x0b;
 
 /// A command as its answer needs it.
@@ -38,7 +38,7 @@ impl From<&TaskEntry> for Asked {
     }
 }
 
-/// Writes answers of one session into its gathering list.
+/// Writes the answers of one session to its gather list.
 pub(super) struct Answers<'a> {
     pub(super) peer: SocketAddr,
     pub(super) out: &'a mut Outbound,
@@ -74,14 +74,14 @@ impl Answers<'_> {
         self.session.window.status()
     }
 
-    /// The command is over: its place in the window is free, so the answer can say so.
+    /// The command has ended: its place in the window is free, and the answer says so.
     fn release(&mut self, immediate: bool) {
         if !immediate {
             self.session.window.release();
         }
     }
 
-    /// The command is over and gets no answer.
+    /// The command has ended without an answer.
     pub(super) fn forget(&mut self, asked: Asked) {
         self.release(asked.immediate);
     }
@@ -101,7 +101,7 @@ impl Answers<'_> {
         }
     }
 
-    /// Answers a read whose data is in I/O buffers, which stay until it has been sent.
+    /// Answers a read whose data is in I/O buffers; they are kept until it has been sent.
     pub(super) fn read_buffers(
         &mut self,
         asked: Asked,
@@ -156,7 +156,7 @@ impl Answers<'_> {
         self.status(asked.itt, Status::Good, residual, r2ts, &[]);
     }
 
-    /// CHECK CONDITION, ABORTED COMMAND: the transport is the reason.
+    /// CHECK CONDITION, ABORTED COMMAND, because of the transport.
     pub(super) fn abort_command(&mut self, asked: Asked, (asc, ascq): (u8, u8)) {
         self.release(asked.immediate);
         let mut sense = [0; 18];

@@ -1,4 +1,4 @@
-//! A session in full feature phase: what was negotiated, the command window, and the way to the volumes.
+//! A session in full feature phase: its negotiated values, the command window, and its volumes.
 
 use super::tasks::{TaskWork, Tasks};
 use crate::{
@@ -24,13 +24,13 @@ pub(super) struct Session {
     pub(super) text: TargetText,
     /// `None` in a discovery session.
     pub(super) device: Option<Device>,
-    /// The initiator of a discovery session, which sees only what it may log in to.
+    /// The initiator of a discovery session, which sees only the targets that it may log in to.
     pub(super) discovers_as: Option<String>,
     pub(super) cid: u16,
     tsih: u16,
-    /// Payload that waits for its data digest before it may touch a volume.
+    /// Payload that waits for its data digest before it may be written to a volume.
     pub(super) staged: Vec<u8>,
-    /// The initiator was asked to log out.
+    /// A logout was requested from the initiator.
     pub(super) asked_to_log_out: bool,
     /// Tag of the next ping.
     pub(super) next_ping: u32,
@@ -45,8 +45,8 @@ pub(super) struct Device {
     pub(super) target: Arc<IscsiTarget>,
 }
 
-/// The session of a connection in full feature phase. None is a fault of this program: PDUs of this phase are parsed only
-/// while there is a session. It fails in tests, and drops the PDU elsewhere.
+/// The session of a connection in full feature phase. None would be a defect of this program: PDUs of this phase are
+/// parsed only while there is a session. Then tests fail, and other builds drop the PDU.
 pub(super) fn in_full_feature(session: &mut Option<Box<Session>>) -> Option<&mut Session> {
     debug_assert!(session.is_some(), "full feature phase has a session");
     session.as_deref_mut()
@@ -85,7 +85,7 @@ impl Session {
         self.tsih
     }
 
-    /// Tells the units that writes which will never finish are over.
+    /// Reports to the units the end of writes that will never finish.
     pub(super) fn end(&self, tasks: &mut Tasks) {
         // A discovery session has no device.
         let Some(device) = &self.device else { return };

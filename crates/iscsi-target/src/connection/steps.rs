@@ -1,4 +1,4 @@
-//! Commands of several steps, and volume operations that have come back.
+//! Commands of several steps, and the ends of volume operations.
 
 use super::{
     Connection,
@@ -19,18 +19,18 @@ use linerate_io::Driver;
 use linerate_iscsi_proto::{pdu::ScsiCommand, transfer::TargetWrite};
 use linerate_scsi::{Input, MediumError, MediumOp, MediumResult, Reply, Status, TaskStep};
 
-/// What became of starting a volume operation.
+/// The result of starting a volume operation.
 enum Started {
-    /// It is done already.
+    /// It has ended already.
     Done(Result<MediumResult, MediumError>),
-    /// It is under way.
+    /// It is in progress.
     InFlight,
-    /// No I/O buffers may be taken now; here it is back.
+    /// No I/O buffers may be taken now; the operation is returned.
     Later(MediumOp),
 }
 
 impl Connection {
-    /// Drives a task until it waits for something. `command` is given while its data has not been dealt with.
+    /// Runs a task until it must wait. `command` is given until its data has been handled.
     pub(super) fn drive<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -82,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// Begins to collect the data-out that a task asks for.
+    /// Begins to collect the data-out that a task requires.
     fn collect<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// There is no memory for a task's data: the task ends when what the initiator sends unasked has come.
+    /// There is no memory for a task's data: the task ends when its unsolicited data has arrived.
     fn refuse_data<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -122,7 +122,7 @@ impl Connection {
         self.task_is_done(context, task, Reply::status(Status::TaskSetFull), Some(command));
     }
 
-    /// A task that asked for no data: what the initiator sends all the same is taken in and dropped.
+    /// A task that requires no data: data that the initiator sends nevertheless is received and dropped.
     fn drain<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -235,7 +235,7 @@ impl Connection {
         debug_assert!(none.is_empty(), "a step has no buffers before its operation");
         self.operations += 1;
         context.begin_operation(origin, chunks, medium, operation_of(&op));
-        // The bytes of a write are in I/O buffers now; what is kept says how to read the result.
+        // The bytes of a write are in I/O buffers now; the kept part says how to read the result.
         let kept = match op {
             MediumOp::Write { offset_bytes, durable, .. } => {
                 MediumOp::Write { offset_bytes, data: Vec::new(), durable }
@@ -246,7 +246,7 @@ impl Connection {
         Started::InFlight
     }
 
-    /// A volume operation of a task has come back, and with it the buffers that it worked on.
+    /// A volume operation of a task has ended and returns its buffers.
     pub(crate) fn medium_done<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -305,7 +305,7 @@ impl Connection {
         self.resume(context);
     }
 
-    /// A read has its bytes in its buffers, or has failed.
+    /// The bytes of a read are in its buffers, or it has failed.
     pub(super) fn buffered_read_done<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -364,7 +364,7 @@ impl Connection {
     }
 }
 
-/// An operation as it is asked for. The bytes are in I/O buffers.
+/// The operation as a request. The bytes are in I/O buffers.
 fn operation_of(op: &MediumOp) -> Operation {
     match *op {
         MediumOp::Keep { number, ref reservations } => {
@@ -380,11 +380,11 @@ fn operation_of(op: &MediumOp) -> Operation {
     }
 }
 
-/// The result of an operation on a volume in a file, where it is known without one.
+/// The result of an operation on a volume in a file, if it is known without I/O.
 fn known_of_file(op: &MediumOp) -> Option<MediumResult> {
     match *op {
         MediumOp::Mapped { len_bytes, .. } => Some(MediumResult::Mapped { mapped: true, len_bytes }),
-        // It keeps no reservations, and says so.
+        // It keeps no reservations, and reports this.
         MediumOp::Keep { .. } => Some(MediumResult::Done),
         _ => None,
     }

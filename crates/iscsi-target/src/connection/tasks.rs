@@ -1,4 +1,5 @@
-//! Commands in progress: a slab, so that a transfer tag leads straight to its task and nothing is allocated once warm.
+//! Commands in progress: a slab, so that a transfer tag is the index of its task and nothing is allocated after the
+//! start.
 
 use crate::{
     buffers::budget::Share,
@@ -10,55 +11,55 @@ use linerate_io::{Nanos, Seg};
 use linerate_iscsi_proto::transfer::TargetWrite;
 use linerate_scsi::{Extent, Reply, Task};
 
-/// Most slots that a connection without tasks keeps for the next ones.
+/// Most free slots that a connection without tasks keeps.
 const KEPT_SLOTS: usize = 96;
 
-/// Names a task for as long as it lasts: its slot may be another task's later, its serial number never.
+/// Identifies a task: another task may use its slot later, but never its serial number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskId {
     pub(super) slot: u32,
     serial: u32,
 }
 
-/// What a task waits for or does.
+/// The work of a task, or the event that it waits for.
 #[derive(Debug)]
 pub(super) enum TaskWork {
     /// The slot is free.
     Free,
     /// A write to a memory volume: data is received in place.
     MemoryWrite(Extent),
-    /// A read whose bytes come by way of I/O buffers.
+    /// A read whose bytes are read into I/O buffers first.
     BufferedRead(Extent),
-    /// A write whose data gathers in I/O buffers.
+    /// A write whose data is collected in I/O buffers.
     BufferedWrite(Extent),
     /// A command of several steps.
     Steps(Box<Steps>),
-    /// Answered as soon as the initiator has sent what it may send unasked.
+    /// Answered as soon as its unsolicited data has arrived.
     Drain(Reply),
 }
 
-/// A command of several steps and what it is in the middle of.
+/// A command of several steps, and its current step.
 #[derive(Debug)]
 pub(super) struct Steps {
     pub(super) task: Box<Task>,
     /// Data-out that is being collected.
     pub(super) data: Vec<u8>,
-    /// The task has asked for the data that comes; otherwise it is dropped.
+    /// The task needs the data that arrives; otherwise the data is dropped.
     pub(super) collects: bool,
-    /// The volume operation under way, or to be tried again when I/O buffers are free.
+    /// The current volume operation, or one to be tried again when I/O buffers are free.
     pub(super) operation: Option<(VolumeId, linerate_scsi::MediumOp)>,
 }
 
-/// Who owns a task's I/O buffers; for a write to a memory volume, who may write to its place there.
+/// The owner of a task's I/O buffers; for a write to a memory volume, the one that may write to its range.
 #[derive(Debug)]
 pub(super) enum Buffers {
     /// The task. It may have none.
     Task(Chunks),
-    /// They are yet to be had: the task is in its connection's queue for memory.
+    /// None yet: the task is in its connection's queue for memory.
     Awaited,
-    /// The receive that is under way.
+    /// The current receive.
     Receive,
-    /// The volume operation that is under way.
+    /// The current volume operation.
     Operation,
 }
 
@@ -72,24 +73,24 @@ pub(super) struct TaskEntry {
     serial: u32,
     pub(super) itt: u32,
     pub(super) immediate: bool,
-    /// Aborted: no answer is due, and the slot stays until its buffers are back.
+    /// Aborted: no answer is due, and the slot is kept until its buffers are returned.
     pub(super) aborted: bool,
     pub(super) lun: [u8; 8],
     pub(super) volume: Option<VolumeId>,
-    /// What the initiator expects to receive, and to send.
+    /// Bytes that the initiator expects to receive, and to send.
     pub(super) expected_in: u32,
     pub(super) expected_out: u32,
     pub(super) work: TaskWork,
-    /// Bookkeeping of the command's data, if it sends any.
+    /// State of the command's data, if it sends any.
     pub(super) write: Option<TargetWrite>,
     pub(super) buffers: Buffers,
     /// Memory for [`Steps::data`].
     pub(super) charge: Charge,
     /// The nexus's abort count when the command began.
     pub(super) epoch: u32,
-    /// When it began to wait: for memory, then for data of the initiator.
+    /// The time at which it began to wait: for memory, then for data of the initiator.
     pub(super) since: Nanos,
-    /// Answers that are due when this task is over.
+    /// Answers that are due when this task ends.
     pub(super) guards: Vec<CompletionGuard>,
 }
 
@@ -113,7 +114,7 @@ impl TaskEntry {
         matches!(self.work, TaskWork::Free)
     }
 
-    /// Whether something is under way that must come back before the task can end.
+    /// Whether an operation is in progress that must end before the task can end.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.buffers, Buffers::Receive | Buffers::Operation)
     }
@@ -126,7 +127,7 @@ impl TaskEntry {
         }
     }
 
-    /// Hands the buffers over to `to`, which is a receive or an operation.
+    /// Passes the buffers to `to`, which is a receive or an operation.
     pub(super) fn lend(&mut self, to: Buffers) -> Chunks {
         match std::mem::replace(&mut self.buffers, to) {
             Buffers::Task(chunks) => chunks,
@@ -142,7 +143,8 @@ impl TaskEntry {
         self.buffers = Buffers::Task(chunks);
     }
 
-    /// Whether data of the initiator is due: what waits for memory or for a volume waits for us.
+    /// Whether data of the initiator is due: a task that waits for memory or for a volume does not wait for the
+    /// initiator.
     fn awaits_data(&self) -> bool {
         self.write.is_some() && !self.is_free() && matches!(self.buffers, Buffers::Task(_) | Buffers::Receive)
     }
@@ -201,26 +203,27 @@ impl Tasks {
         TaskId { slot, serial }
     }
 
-    /// A task that must be in progress, aborted or not: the caller has just started it, or waits for something of it, which
-    /// keeps its slot. None is a fault of this program: it fails in tests, and drops the event elsewhere.
+    /// A task that must be in progress, aborted or not: the caller has just started it, or waits for an operation of
+    /// it, which keeps its slot. None would be a defect of this program: then tests fail, and other builds drop the
+    /// event.
     pub(super) fn known(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
         let entry = self.get_mut(id);
         debug_assert!(entry.is_some(), "the slot of a task was freed too early");
         entry
     }
 
-    /// A task in progress, aborted or not; none if it is over.
+    /// A task in progress, aborted or not; None if it has ended.
     pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
         let entry = self.entries.get_mut(id.slot as usize)?;
         (entry.serial == id.serial && !entry.is_free()).then_some(entry)
     }
 
-    /// A task in progress that has not been aborted. None is an ordinary outcome wherever the task had to wait.
+    /// A task in progress that has not been aborted. None is normal whenever the task had to wait.
     pub(super) fn live(&mut self, id: TaskId) -> Option<&mut TaskEntry> {
         self.get_mut(id).filter(|entry| !entry.aborted)
     }
 
-    /// Since when a task is in its present state, as far as [`TaskEntry::since`] tells.
+    /// The time since which a task is in its present state, as far as [`TaskEntry::since`] tells.
     pub(super) fn since(&self, id: TaskId) -> Option<Nanos> {
         let entry = self.entries.get(id.slot as usize)?;
         (entry.serial == id.serial && !entry.is_free()).then_some(entry.since)
@@ -232,8 +235,8 @@ impl Tasks {
         Some(TaskId { slot, serial: entry.serial })
     }
 
-    /// A task by its tag; of two with one tag the one that has not been aborted. Rare: transfer tags name slots, so only
-    /// unsolicited data and aborts come here.
+    /// A task by its tag; if two have the same tag, the one that has not been aborted. Rare: transfer tags name slots,
+    /// so only unsolicited data and aborts need this.
     pub(super) fn find(&self, itt: u32) -> Option<TaskId> {
         let is_it = |entry: &&TaskEntry| entry.itt == itt && !entry.is_free();
         let named = (0..).zip(&self.entries).filter(|(_, entry)| is_it(entry));
@@ -241,7 +244,7 @@ impl Tasks {
         Some(TaskId { slot, serial: entry.serial })
     }
 
-    /// Frees a slot; memory goes back. After a burst that needed many slots, the last one frees them all.
+    /// Frees a slot and its memory. After a burst that needed many slots, the last task frees all of them.
     pub(super) fn remove(&mut self, id: TaskId, pool: &mut ChunkPool, share: &mut Share) {
         let Some(entry) = self.known(id) else { return };
         debug_assert!(!entry.is_busy(), "something of the task is still under way");
@@ -270,17 +273,17 @@ impl Tasks {
         self.entries.iter_mut().filter(|entry| !entry.is_free())
     }
 
-    /// Whether the initiator has yet to send data of a write.
+    /// Whether the initiator must still send data of a write.
     pub(super) fn expects_data(&self) -> bool {
         self.entries.iter().any(TaskEntry::awaits_data)
     }
 
-    /// Since when the oldest write waits for data of the initiator.
+    /// The time since which the oldest write waits for data of the initiator.
     pub(super) fn oldest_write(&self) -> Option<Nanos> {
         self.entries.iter().filter(|entry| entry.awaits_data()).map(|entry| entry.since).min()
     }
 
-    /// Whether a write is in progress whose data has not come whole, with or without memory.
+    /// Whether a write is in progress whose data has not arrived completely, with or without memory.
     pub(super) fn has_unfinished_write(&self) -> bool {
         let is_one = |entry: &TaskEntry| {
             !entry.is_free() && entry.write.as_ref().is_some_and(|write| !write.is_complete())
@@ -288,7 +291,7 @@ impl Tasks {
         self.entries.iter().any(is_one)
     }
 
-    /// Ends all tasks but those of which something must come back first. Returns how many were ended.
+    /// Ends all tasks except those with an operation in progress. Returns how many were ended.
     pub(super) fn clear(&mut self, pool: &mut ChunkPool, share: &mut Share) -> u64 {
         let mut ended = 0;
         for id in self.ids() {

@@ -1,4 +1,4 @@
-//! How a volume is exported that was made while the array served: a record in the volume's pool.
+//! The export of a volume that was created while the array served: a record in the volume's pool.
 
 use crate::{
     config::{VolumeConfig, VolumeKind},
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 /// The export of a volume that the configuration does not name, or its deletion. It is stored in the volume's pool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ExportRecord {
-    /// The configuration names it, and it was deleted all the same.
+    /// The configuration names it, but it was deleted.
     #[serde(default)]
     pub(super) deleted: bool,
-    /// When it was made: tells it from an earlier volume of its name.
+    /// The time of its creation: distinguishes it from an earlier volume of its name.
     pub(super) made_s: f64,
     #[serde(flatten)]
     pub(super) export: Export,

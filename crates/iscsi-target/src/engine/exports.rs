@@ -1,4 +1,4 @@
-//! Volumes that come, change and go while the array serves, and how initiators see it.
+//! Volumes that are created, changed and deleted while the array serves, and their view for initiators.
 
 use super::{ExportRecord, Transfers, serve::Served, state::EngineState};
 use crate::{
@@ -15,7 +15,7 @@ use linerate_storage::{
 };
 use std::{rc::Rc, sync::Arc};
 
-/// How long a volume's end waits for the writes of initiators that are under way.
+/// How long the deletion of a volume waits for writes of initiators in progress.
 const DRAIN_NS: Nanos = 10_000_000_000;
 const DRAIN_LOOK_NS: Nanos = 1_000_000;
 /// How often pools are looked at.
@@ -26,7 +26,7 @@ pub(crate) struct Exports {
     pub(crate) array: String,
     pub(crate) groups: Vec<(u16, AluaState)>,
     pub(crate) targets: Vec<Arc<IscsiTarget>>,
-    /// Where partners find what they write.
+    /// The targets for partners.
     pub(crate) transfers: Arc<Transfers>,
 }
 
@@ -73,7 +73,7 @@ impl EngineState {
         }
     }
 
-    /// How everything is, and where it is shown.
+    /// The state of all parts, with their exports.
     pub(super) fn status(&self) -> StorageStatus {
         let mut status = self.controller.status();
         for volume in &mut status.volumes {
@@ -124,7 +124,7 @@ impl EngineState {
         ))
     }
 
-    /// Shows a new volume, or ends it if that cannot be.
+    /// Exports a new volume, or deletes it if that is not possible.
     async fn show(
         &self,
         target: &Arc<IscsiTarget>,
@@ -153,7 +153,7 @@ impl EngineState {
         }
     }
 
-    /// Lets initiators see a volume that was a replica: where they saw it before, else as a new one.
+    /// Exports a volume that was a replica: at its former place, or as a new one.
     pub(super) async fn show_promoted(&self, name: &str) -> Result<(), StorageError> {
         if self.exports.get().is_none() || self.find(name).is_some() {
             return self.announce_size(name);
@@ -247,7 +247,7 @@ impl EngineState {
             self.remove(shown.number);
         }
         self.controller.delete_volume(name, with_snapshots).await?;
-        // What the configuration names would come back, empty, with the next start.
+        // Otherwise the next start would create the volume of the configuration again, empty.
         let gone = ExportRecord { deleted: true, made_s: unix_time_s(), export: Export::default() };
         let record = if is_recorded { None } else { gone.bytes() };
         self.controller.keep(Kept::Export, &pool, name, record).await?;
@@ -258,7 +258,7 @@ impl EngineState {
         Ok(Reply::new())
     }
 
-    /// Takes out what is no volume of its own: what a partner wrote through.
+    /// Removes an export that is not a volume of its own: the one for a partner's writes.
     pub(super) async fn take_down(&self, target: &Arc<IscsiTarget>, lun: u16, number: u32) {
         // Already taken out.
         let Some(unit) = target.inventory.retire(lun) else { return };
@@ -270,7 +270,7 @@ impl EngineState {
         }
     }
 
-    /// Waits for what is under way on a volume. False: an initiator owes the rest of a write for too long.
+    /// Waits for the operations in progress on a volume. False: an initiator does not send the rest of a write.
     async fn drain(&self, shown: &ExportedUnit) -> bool {
         let until = self.runtime.now() + DRAIN_NS;
         while !shown.unit.is_idle() || self.under_way(shown.number) > 0 {
@@ -296,7 +296,7 @@ impl EngineState {
         })
     }
 
-    /// Tells the initiators of a pool's volumes when it fills up.
+    /// Warns the initiators of a pool's volumes when the pool fills up.
     pub(super) fn watch_space(self: &Rc<Self>) {
         let state = Rc::downgrade(self);
         let runtime = self.runtime.clone();
@@ -310,7 +310,7 @@ impl EngineState {
         });
     }
 
-    /// Warns of pools that were not warned of before; gives all that are to be warned of.
+    /// Sends warnings for new pools; returns all pools with a warning.
     fn warn(&self, warned: &[String]) -> Vec<String> {
         let pools = self.controller.warnings();
         for pool in pools.iter().filter(|pool| !warned.contains(pool)) {
@@ -324,7 +324,7 @@ impl EngineState {
     }
 }
 
-/// Whether a volume was made while the array served.
+/// Whether a volume was created while the array served.
 fn is_recorded(controller: &Controller, name: &str) -> bool {
     controller.all_kept(Kept::Export).iter().any(|(_, volume, _)| volume == name)
 }

@@ -1,15 +1,15 @@
 //! The engine: the thread behind volumes of kind "raid" and "pool".
 //!
-//! Everything of [`linerate_storage`] runs on one thread of its own, with a driver of its own. Workers never wait for it:
-//! they leave requests in its inbox, once per turn, and find the answers in their mailboxes, just as they find completions
-//! of file operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once on the way.
-//! The engine also owns RAID 0 of memory disks, but workers move its bytes themselves (`memory_volume.rs`).
+//! Everything of [`linerate_storage`] runs on one thread, with its own driver. Workers never wait for it: they put
+//! requests into its inbox, once per turn, and find the answers in their mailboxes, as they find completions of file
+//! operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once. The engine also
+//! owns RAID 0 of memory disks, but workers move its bytes themselves (`memory_volume.rs`).
 //!
-//! - `mod.rs`: [`Engine`], as the rest of the array sees it.
-//! - `request.rs`: what passes between workers and engine.
-//! - `thread.rs`: the thread's loop. `state.rs`: what its tasks share. `serve.rs`: one operation on a volume.
-//! - `exports.rs`: volumes that come, change and go while initiators look. `replica.rs`: what partners see;
-//!   `transfers.rs`: the targets where they see it.
+//! - `mod.rs`: [`Engine`], the interface for the rest of the array.
+//! - `request.rs`: the requests of workers, and the answers.
+//! - `thread.rs`: the thread's loop. `state.rs`: the state that its tasks share. `serve.rs`: one operation on a volume.
+//! - `exports.rs`: volumes that are created, changed and deleted while initiators use the array. `replica.rs`: volumes
+//!   for partners; `transfers.rs`: their targets.
 
 mod export_record;
 mod exports;
@@ -41,7 +41,7 @@ use std::{
     thread::JoinHandle,
 };
 
-/// Gives a worker the answers to its requests.
+/// Passes answers to the worker that sent the requests.
 pub(crate) type Deliver = Box<dyn Fn(Vec<FinishedOperation>) + Send + Sync>;
 
 /// Pool, volume, and how it is shown.
@@ -55,29 +55,29 @@ pub(crate) struct OpenedVolume {
     pub(crate) size_bytes: u64,
     /// Smallest unit that its disks write whole.
     pub(crate) block_bytes: u32,
-    /// What its pool gives and takes at a time; 0: it has none.
+    /// The unit of allocation of its pool; 0: none.
     pub(crate) page_bytes: u32,
     /// Persistent reservations that were kept.
     pub(crate) reservations: Option<Bytes>,
-    /// Of a set that is nothing but memory: where workers find its bytes.
+    /// For a set of memory disks only: the positions of its bytes, for workers.
     pub(crate) pages: Option<Arc<StripedPages>>,
 }
 
-/// What the engine is told and asked.
+/// Requests to the engine.
 enum EngineRequest {
     /// Operations of a worker.
     Io(Vec<OperationRequest>),
-    /// Who the workers are, and where volumes are shown.
+    /// The workers, and the targets for exports.
     Introduce(Vec<Deliver>, Exports),
-    /// How volumes are shown that the configuration does not name, or no longer: pool, volume, how.
+    /// The exports of volumes that the configuration does not name, or names no longer: pool, volume, record.
     Records(mpsc::Sender<Records>),
-    /// Open, and if need be make, a volume of the configuration.
+    /// Open, and if necessary create, a volume of the configuration.
     Open(Box<VolumeConfig>, mpsc::Sender<Result<OpenedVolume, StorageError>>),
     Manage(Box<Command>, mpsc::Sender<Result<Reply, StorageError>>),
     /// A verb of replication.
     Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
     Status(mpsc::Sender<StorageStatus>),
-    /// The array serves: until then it may come to nothing.
+    /// The array serves; before that the start may still fail.
     Serves,
     /// Make everything durable and end.
     Stop,
@@ -87,18 +87,18 @@ enum EngineRequest {
 #[derive(Default)]
 struct Inbox {
     requests: Mutex<EngineQueue>,
-    /// Set by the thread before anybody writes.
+    /// The thread sets it before the first post.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
 struct EngineQueue {
     list: Vec<EngineRequest>,
-    /// The reader is gone.
+    /// The reader has ended.
     closed: bool,
 }
 
-/// See the module text. Ends the thread when dropped.
+/// See the module text. Ends the thread when it is dropped.
 pub(crate) struct Engine {
     inbox: Arc<Inbox>,
     thread: Option<JoinHandle<()>>,
@@ -106,12 +106,12 @@ pub(crate) struct Engine {
     records: Records,
 }
 
-/// A worker's way to the engine.
+/// A worker's access to the engine.
 #[derive(Clone)]
 pub(crate) struct EngineHandle(Arc<Inbox>);
 
 impl Inbox {
-    /// Posts a request; returns it if the reader is gone.
+    /// Posts a request; returns it if the reader has ended.
     fn post(&self, request: EngineRequest) -> Result<(), EngineRequest> {
         {
             let mut requests = lock(&self.requests);
@@ -128,7 +128,7 @@ impl Inbox {
 }
 
 impl EngineHandle {
-    /// Passes requests on; those that will not be answered come back.
+    /// Passes requests on; returns those that will not be answered.
     pub(crate) fn send(&self, requests: Vec<OperationRequest>) -> Vec<OperationRequest> {
         match self.0.post(EngineRequest::Io(requests)) {
             Err(EngineRequest::Io(requests)) => requests,
@@ -154,23 +154,23 @@ impl Engine {
         EngineHandle(Arc::clone(&self.inbox))
     }
 
-    /// Volumes that were made while the array served: pool, name, how they are shown.
+    /// Volumes that were created while the array served: pool, name, record.
     pub(crate) fn made(&self) -> impl Iterator<Item = &(String, String, ExportRecord)> {
         self.records.iter().filter(|(_, _, record)| !record.deleted)
     }
 
-    /// Whether a volume was deleted though the configuration names it.
+    /// Whether a volume of the configuration was deleted.
     pub(crate) fn has_deleted(&self, volume: &str) -> bool {
         self.records.iter().any(|(_, name, record)| name == volume && record.deleted)
     }
 
-    /// Says where answers go, by the number of the worker, and where volumes are shown.
+    /// Sets the receivers of answers, by the number of the worker, and the targets for exports.
     pub(crate) fn introduce(&self, workers: Vec<Deliver>, exports: Exports) {
         // Without a thread there will be no answers either.
         let _ = self.inbox.post(EngineRequest::Introduce(workers, exports));
     }
 
-    /// Says that the array serves.
+    /// Reports that the array serves.
     pub(crate) fn serves(&self) {
         // Without a thread there is nothing to keep.
         let _ = self.inbox.post(EngineRequest::Serves);
@@ -207,7 +207,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         let _ = self.inbox.post(EngineRequest::Stop);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so on standard error; there is nothing left to end.
+            // A thread that panicked has written to standard error; nothing else must be ended.
             let _ = thread.join();
         }
     }
@@ -219,7 +219,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// A letter is pushed or taken whole, so a poisoned lock still guards sound data.
+/// A request is pushed or taken as a whole, so a poisoned lock still guards valid data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

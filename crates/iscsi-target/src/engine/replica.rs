@@ -1,4 +1,4 @@
-//! Replication on the engine's thread: what a partner is shown, who is kept out of a volume, the way to a partner.
+//! Replication on the engine's thread: exports for a partner, excluded hosts, the connection to a partner.
 
 use super::{Exports, Inbox, serve::Served, state::EngineState};
 use crate::{
@@ -27,19 +27,19 @@ use std::{
     sync::Arc,
 };
 
-/// Begins the names of the targets where partners find what they write.
+/// Prefix of the names of the targets for partners.
 const TARGET: &str = "iqn.2026-11.lab.linerate:replication";
-/// How often it is looked whether hosts' operations have ended.
+/// Interval of the checks whether hosts' operations have ended.
 const LOOK_NS: Nanos = 1_000_000;
 /// A partner's sessions log in under this name.
 const INITIATOR: &str = "iqn.2026-11.lab.linerate:replication";
 
-/// What replication sees of the engine.
+/// The engine, as replication sees it.
 struct Around {
     state: Weak<EngineState>,
     driver: Preference,
     wake: Wake,
-    /// By group: target, LUN and number of what its partner writes.
+    /// By group: target, LUN and number of the exports for its partner.
     shown: Rc<RefCell<BTreeMap<String, Vec<FencedExport>>>>,
 }
 
@@ -49,7 +49,7 @@ struct FencedExport {
     number: u32,
 }
 
-/// Finds the groups in the pools; hosts are kept out of replicas from then on.
+/// Finds the groups in the pools; hosts are excluded from replicas from then on.
 pub(super) async fn open(
     state: Rc<EngineState>,
     driver: Preference,
@@ -74,7 +74,7 @@ impl EngineState {
         Ok(service.manage(verb, fields).await?)
     }
 
-    /// A command that replication does not bear.
+    /// Refuses commands that replication does not permit.
     pub(super) fn check_replication(&self, command: &Command) -> Result<(), StorageError> {
         let (volume, deletes) = match command {
             Command::Delete { volume, .. } => (volume, true),
@@ -98,8 +98,8 @@ impl EngineState {
 }
 
 impl Around {
-    /// A target for one transfer, with a name and secrets of its own: only the array that is told them gets in, and only
-    /// this array passes its check.
+    /// A target for one transfer, with its own name and secrets: only the array that gets them can log in, and only
+    /// this array can authenticate itself.
     fn show_all(&self, group: &str, fences: &[Rc<Fence>]) -> Result<Access, LinkError> {
         let gone = || LinkError::Setup("the array does not serve yet".into());
         let state = self.state.upgrade().ok_or_else(gone)?;
@@ -113,7 +113,7 @@ impl Around {
         for (lun, fence) in (0_u16..).zip(fences) {
             let number = state.add(Served::Fence(Rc::clone(fence))).volume;
             let shown_gate = FencedExport { target: Arc::clone(&target), lun, number };
-            // Noted one by one, so that what was shown is withdrawn also if the next cannot be.
+            // Recorded one by one, so that all exports are withdrawn even if a later one fails.
             self.shown.borrow_mut().entry(group.to_owned()).or_default().push(shown_gate);
             let unit = unit(exports, &name, lun, fence, number).map_err(|error| refused(&error))?;
             target.inventory.add(lun, unit).map_err(|error| refused(&error))?;
@@ -128,7 +128,7 @@ impl Around {
     }
 }
 
-/// Both ends prove a secret of their own.
+/// Both ends prove their own secret.
 fn chap(login: &Login) -> Result<ChapConfig, ChapConfigError> {
     let end = |name: &str, secret: &str| Credentials { name: name.into(), secret: ChapSecret::new(secret) };
     let target = end(replication_link::TARGET_USER, &login.target_secret);
@@ -156,7 +156,7 @@ fn unit(
         sector_bytes,
         physical_sector_bytes: sector_bytes,
         read_only: false,
-        // A copy is made durable by SYNCHRONIZE CACHE, now and then.
+        // SYNCHRONIZE CACHE makes a copy durable, from time to time.
         write_cache: true,
         power_protected: false,
         alua: BTreeMap::new(),
@@ -225,7 +225,7 @@ impl Surroundings for Around {
     }
 
     fn random(&self) -> u64 {
-        // Without randomness two points could have one name; a system that has none cannot run this program.
+        // Without random numbers two points could have the same name; this program cannot run on a system without them.
         getrandom::u64().expect("the system gives random bytes")
     }
 }

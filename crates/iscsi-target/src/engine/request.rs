@@ -1,20 +1,20 @@
-//! What workers ask of the engine, and what they are told.
+//! The requests of workers to the engine, and the answers.
 
 use linerate_io::Region;
 use linerate_scsi::MediumError;
 use linerate_storage::disk::DiskError;
 use std::{io, sync::Arc};
 
-/// An operation on a volume, as a worker asks for it.
+/// An operation on a volume, requested by a worker.
 #[derive(Debug)]
 pub(crate) struct OperationRequest {
     /// Number of the volume.
     pub(crate) volume: u32,
     pub(crate) operation: Operation,
-    /// Where its bytes are, or go: a worker's I/O buffers, which stay lent until the answer has come.
+    /// The source or destination of its bytes: a worker's I/O buffers, which stay lent until the answer has arrived.
     pub(crate) memory: Vec<BufferPart>,
     pub(crate) worker: usize,
-    /// The worker's own.
+    /// The worker's tag.
     pub(crate) tag: u64,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct BufferPart {
     pub(crate) len: u32,
 }
 
-/// What is to be done. Offsets and lengths are as in [`linerate_scsi::MediumOp`].
+/// The kind of an operation. Offsets and lengths are as in [`linerate_scsi::MediumOp`].
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Read { offset_bytes: u64 },
@@ -37,7 +37,7 @@ pub(crate) enum Operation {
     Keep { number: u64, reservations: Vec<u8> },
 }
 
-/// A request that is over.
+/// A completed request.
 #[derive(Debug)]
 pub(crate) struct FinishedOperation {
     pub(crate) tag: u64,
@@ -48,25 +48,25 @@ pub(crate) struct FinishedOperation {
 #[derive(Debug)]
 pub(crate) struct OperationResult(pub(crate) Result<OperationOutput, OperationError>);
 
-/// What an operation brought.
+/// The output of an operation.
 #[derive(Debug)]
 pub(crate) enum OperationOutput {
     /// So many bytes were moved.
     Moved(usize),
-    /// Whether the run that begins at the offset asked for has pages, and its length.
+    /// Whether the run at the requested offset has pages, and its length.
     Mapped { mapped: bool, len_bytes: u64 },
 }
 
 /// Why an operation failed.
 #[derive(Debug)]
 pub(crate) enum OperationError {
-    /// The host's file or device did not do it.
+    /// The host's file or device failed it.
     Host(io::Error),
     /// Fewer bytes were moved than asked for.
     Short,
-    /// The disks behind the volume did not do it.
+    /// The disks of the volume failed it.
     Disk(DiskError),
-    /// There is no such volume any more, or no engine.
+    /// The volume or the engine does not exist any more.
     Gone,
 }
 
@@ -81,7 +81,7 @@ impl OperationResult {
 }
 
 impl OperationError {
-    /// What the initiator is told about a read.
+    /// The error of a read for the initiator.
     pub(crate) fn on_read(&self) -> MediumError {
         match self {
             Self::Host(_) | Self::Short => MediumError::Read,
@@ -90,7 +90,7 @@ impl OperationError {
         }
     }
 
-    /// What the initiator is told about anything else.
+    /// The error of other operations for the initiator.
     pub(crate) fn on_write(&self) -> MediumError {
         match self {
             Self::Host(error)

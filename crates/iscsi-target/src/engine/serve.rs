@@ -1,4 +1,4 @@
-//! One operation of a worker on a volume, and its answer on the way back.
+//! One operation of a worker on a volume, and the return of its answer.
 
 use super::{
     BufferPart, Deliver, FinishedOperation, Operation, OperationError, OperationOutput, OperationRequest,
@@ -27,7 +27,7 @@ impl Outbox {
         }
     }
 
-    /// Delivers what waits.
+    /// Delivers the waiting answers.
     pub(super) fn deliver(&self) {
         for (deliver, waiting) in self.workers.borrow().iter().zip(self.waiting.borrow_mut().iter_mut()) {
             if !waiting.is_empty() {
@@ -71,7 +71,7 @@ impl Drop for Due {
     }
 }
 
-/// A volume, by what it is.
+/// A volume by its kind.
 #[derive(Clone)]
 pub(super) enum Served {
     /// A RAID set.
@@ -91,7 +91,7 @@ impl Served {
         }
     }
 
-    /// What its pool gives and takes at a time; 0: it has none.
+    /// The unit of allocation of its pool; 0: none.
     pub(super) fn page_bytes(&self) -> u32 {
         match self {
             Self::Thin(volume) => volume.page_bytes() as u32,
@@ -99,7 +99,7 @@ impl Served {
         }
     }
 
-    /// Whether the run from a place on has pages, and how far it goes.
+    /// Whether the run at an offset has pages, and its end.
     fn mapped(&self, offset_bytes: u64, len_bytes: u64) -> Result<OperationOutput, DiskError> {
         let Self::Thin(volume) = self else { return Ok(OperationOutput::Mapped { mapped: true, len_bytes }) };
         let run = volume.allocated(offset_bytes)?;
@@ -108,7 +108,7 @@ impl Served {
     }
 }
 
-/// Does what a worker asks for.
+/// Performs an operation of a worker.
 pub(super) async fn perform(
     volume: &Served,
     operation: Operation,
@@ -116,7 +116,7 @@ pub(super) async fn perform(
 ) -> Result<OperationOutput, OperationError> {
     let disk = volume.disk();
     let len: usize = memory.iter().map(|piece| piece.len as usize).sum();
-    // A command may move less than it names: what it does not move of its last block stays as it is.
+    // A command may move fewer bytes than whole blocks: the rest of its last block is not changed.
     let whole_len = len.next_multiple_of(disk.block_bytes() as usize);
     let done = match operation {
         Operation::Read { offset_bytes } => {

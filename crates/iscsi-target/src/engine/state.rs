@@ -1,4 +1,4 @@
-//! What the engine's tasks share: the storage, the volumes by number, the way back to the workers.
+//! The state that the engine's tasks share: the storage, the volumes by number, the answers to workers.
 
 use super::{
     EngineRequest, Exports, OpenedVolume, Operation, OperationError, OperationOutput, OperationRequest,
@@ -23,11 +23,11 @@ pub(super) struct EngineState {
     pub(super) runtime: Runtime,
     pub(super) controller: Rc<Controller>,
     pub(super) outbox: Rc<serve::Outbox>,
-    /// Where volumes are shown; known once the array serves.
+    /// The targets for exports; known once the array serves.
     pub(super) exports: OnceCell<Exports>,
     /// Known once the storage is open.
     pub(super) replication: OnceCell<Rc<Service>>,
-    /// Volumes of pools that hosts are kept out of.
+    /// Volumes of pools from which hosts are excluded.
     barred: RefCell<BTreeSet<String>>,
     /// By number; numbers are never used again.
     volumes: RefCell<Vec<Option<ServedVolume>>>,
@@ -36,7 +36,7 @@ pub(super) struct EngineState {
 #[derive(Clone)]
 struct ServedVolume {
     volume: Served,
-    /// Number of the newest reservations that were to be kept.
+    /// Number of the newest reservations to be kept.
     kept: Rc<Cell<u64>>,
 }
 
@@ -58,7 +58,7 @@ impl EngineState {
             EngineRequest::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
             EngineRequest::Introduce(workers, exports) => {
                 self.outbox.introduce(workers);
-                // Said once per array.
+                // Called once per array.
                 let _ = self.exports.set(exports);
                 self.watch_space();
             }
@@ -109,7 +109,7 @@ impl EngineState {
     ) -> Result<OperationOutput, OperationError> {
         let disk = entry.volume.disk();
         if number <= entry.kept.get() {
-            // A newer state overtook this one. It is durable when what was begun before this flush is.
+            // A newer state replaced this one. It is durable when the operations before this flush are.
             disk.flush().await.map_err(OperationError::Disk)?;
             return Ok(OperationOutput::Moved(0));
         }
@@ -130,7 +130,7 @@ impl EngineState {
         })
     }
 
-    /// Opens, and if need be makes, a volume of the configuration.
+    /// Opens, and if necessary creates, a volume of the configuration.
     async fn open(&self, config: &VolumeConfig) -> Result<OpenedVolume, StorageError> {
         if config.kind == VolumeKind::Raid {
             let set = self.controller.raid_volume(config.raid_set.as_deref())?;
@@ -160,7 +160,7 @@ impl EngineState {
         opened
     }
 
-    /// Keeps hosts out of volumes, or lets them in again. What they have begun is not touched.
+    /// Excludes hosts from volumes, or admits them again. Their operations in progress continue.
     pub(super) fn bar(&self, volumes: &[String], is_barred: bool) {
         let mut barred = self.barred.borrow_mut();
         for volume in volumes {
@@ -172,14 +172,14 @@ impl EngineState {
         }
     }
 
-    /// The volume's name, if hosts are kept out of it.
+    /// The volume's name, if hosts are excluded from it.
     fn is_barred(&self, volume: &Served) -> Option<String> {
-        // Only volumes of pools are replicated, and only those are barred.
+        // Only volumes of pools are replicated, and only those can be barred.
         let Served::Thin(volume) = volume else { return None };
         self.barred.borrow().get(volume.name()).cloned()
     }
 
-    /// Whether operations of hosts on a pool's volume are under way.
+    /// Whether operations of hosts on a pool's volume are in progress.
     pub(super) fn is_in_use(&self, name: &str) -> bool {
         let volumes = self.volumes.borrow();
         let mine = volumes
@@ -189,7 +189,7 @@ impl EngineState {
         mine.into_iter().any(|entry| Rc::strong_count(&entry.kept) > 1)
     }
 
-    /// Operations on a volume that are under way.
+    /// Operations in progress on a volume.
     pub(super) fn under_way(&self, number: u32) -> usize {
         let volumes = self.volumes.borrow();
         let entry = volumes.get(number as usize).and_then(Option::as_ref);
@@ -203,7 +203,7 @@ impl EngineState {
         }
     }
 
-    /// How volumes are shown that are not shown as the configuration says.
+    /// The exports that differ from the configuration.
     fn records(&self) -> Vec<(String, String, ExportRecord)> {
         let kept = self.controller.all_kept(Kept::Export).into_iter();
         let read = kept.filter_map(|(pool, volume, bytes)| match serde_json::from_slice(&bytes) {

@@ -36,7 +36,7 @@ pub(super) fn spawn(
     Ok(thread)
 }
 
-/// Closes the inbox however the thread ends, so that no caller waits for an answer.
+/// Closes the inbox when the thread ends, in any way, so that no caller waits for an answer.
 struct Closes(Arc<Inbox>);
 
 impl Drop for Closes {
@@ -47,7 +47,7 @@ impl Drop for Closes {
     }
 }
 
-/// The thread's life.
+/// The main function of the thread.
 fn run<D: Driver>(
     driver: D,
     preference: Preference,
@@ -76,7 +76,7 @@ fn run<D: Driver>(
     {
         tracing::error!(event = "engine_failed", %error, "the I/O driver failed; the storage engine ends");
     }
-    // Files that were made for a start that came to nothing.
+    // Remove files that a failed start has made.
     state.controller.abandon();
 }
 
@@ -94,7 +94,7 @@ fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, state: &Rc<EngineState>) 
         if !stops && lock(&inbox.requests).list.is_empty() {
             host.turn(Wait::Forever, &mut others)?;
         }
-        // The driver does nothing but file operations of disks, and wakes this thread for letters.
+        // The driver only performs file operations of disks, and wakes this thread for requests.
         others.clear();
     }
     let last = Rc::clone(state);

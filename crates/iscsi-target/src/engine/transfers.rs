@@ -1,9 +1,9 @@
-//! Targets that are there for one transfer: what a partner writes to, under a name and secrets made for it.
+//! Targets that exist for one transfer: for the writes of a partner, with their own name and secrets.
 
 use crate::target::IscsiTarget;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The targets of the transfers under way. Discovery does not list them; an initiator that knows the name and proves the
+/// The targets of the current transfers. Discovery does not list them; an initiator that knows the name and proves the
 /// secret may log in.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
@@ -20,12 +20,12 @@ impl Transfers {
         self.with(|targets| targets.push(target));
     }
 
-    /// No initiator can log in to it any more.
+    /// Removes a target: no initiator can log in to it any more.
     pub(super) fn remove(&self, name: &str) {
         self.with(|targets| targets.retain(|target| target.name != name));
     }
 
-    /// The list is changed in one call, so a poisoned lock still guards a sound one.
+    /// The list is changed in one call, so a poisoned lock still guards a valid one.
     fn with<T>(&self, act: impl FnOnce(&mut Vec<Arc<IscsiTarget>>) -> T) -> T {
         act(&mut self.targets.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Few lines for many equal events: per kind and peer, and per kind.
+//! Limits the lines for many equal events: per kind and peer, and per kind.
 
 use super::{Level, LogEvent};
 use std::{
@@ -12,10 +12,10 @@ const WINDOW_S: f64 = 10.0;
 const PER_PEER: u64 = 10;
 /// Events of one kind in that time, of all peers together.
 const PER_KIND: u64 = 200;
-/// Kinds and peers that are told apart; beyond that only kinds are.
+/// Limit of the separate counts of kinds and peers; above it only kinds are counted.
 const COUNTS_MAX: usize = 4096;
 
-/// A kind, and the address whose events they are; none: those of all.
+/// A kind, and the address that caused the events; None: all addresses.
 type Key = (String, Option<String>);
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Count {
 pub(super) struct Limiter(HashMap<Key, Count>);
 
 impl Limiter {
-    /// Whether an event is written; else it is counted. Traces are always written.
+    /// Whether an event is written; otherwise it is counted. Traces are always written.
     pub(super) fn admits(&mut self, event: &LogEvent) -> bool {
         if event.level == Level::Trace {
             return true;
@@ -57,7 +57,7 @@ impl Limiter {
         false
     }
 
-    /// What was left out in times that are over.
+    /// The counts of past times.
     pub(super) fn summaries(&mut self, now_s: f64) -> Vec<LogEvent> {
         let is_over = |_: &Key, count: &mut Count| !(0.0..=WINDOW_S).contains(&(now_s - count.since_s));
         let over = self.0.extract_if(is_over).filter(|(_, count)| count.left_out > 0);

@@ -1,10 +1,10 @@
-//! What an array reports while it serves: events of all crates.
+//! The log of an array: events of all crates.
 //!
-//! Events come by `tracing`, from any thread, and wait in a queue until [`Log::take`] fetches them. Reporting never
-//! blocks and never fills memory: equal events of one peer are limited (`limit.rs`), the queue has an end, and what is
-//! left out is counted and reported.
+//! Events come from `tracing`, on any thread, and wait in a queue until [`Log::take`] reads them. An event never blocks
+//! and never fills memory: equal events of one peer are limited (`limit.rs`), the queue has a limit, and dropped events
+//! are counted and reported.
 //!
-//! An event has a kind (its field `event`, a stable name), and mostly a `peer`; its message says the same for people.
+//! An event has a kind (its field `event`, a stable name), and mostly a `peer`; its message describes it for people.
 
 mod limit;
 mod subscriber;
@@ -20,10 +20,10 @@ use std::{
 };
 use subscriber::Subscriber;
 
-/// Events that wait to be fetched; more are left out.
+/// Events that wait to be read; further ones are dropped.
 const QUEUE_MAX: usize = 2048;
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -31,9 +31,9 @@ pub enum Level {
     Error,
     /// Something may not work, or a peer misbehaves.
     Warning,
-    /// What an owner may want to know.
+    /// Useful to know for an owner.
     Info,
-    /// Details of what peers do.
+    /// Details of peers' actions.
     Debug,
     /// Every PDU. These events are not limited in number.
     Trace,
@@ -43,32 +43,32 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogEvent {
-    /// Seconds since 1970; now, if it is not given.
+    /// Seconds since 1970; the current time if it is missing.
     #[serde(default = "system::unix_time_s")]
     pub time_s: f64,
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
-    /// What kind of event: a stable name.
+    /// Its kind: a stable name.
     pub event: String,
-    /// What happened, for people.
+    /// The description, for people.
     pub message: String,
-    /// Address and port, or address, of whom it concerns.
+    /// Address and port, or address, of the peer that it concerns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// What else is known, by name.
+    /// More facts, by name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
 }
 
-/// The queue of events. One per process, as `tracing` has it.
+/// The queue of events. There is one per process, because `tracing` has one subscriber.
 pub struct Log {
     shared: Arc<Shared>,
 }
 
-/// What threads that report and the one that fetches share.
+/// The state that reporting threads and the reader share.
 struct Shared {
     state: Mutex<State>,
-    /// Notified when there is something to fetch.
+    /// Notified when there are events to read.
     filled: Condvar,
 }
 
@@ -81,13 +81,13 @@ struct State {
 }
 
 impl Log {
-    /// Begins to collect events of this level and above, or changes the level of what is collected.
+    /// Begins to collect events of this level and above, or changes the level.
     pub fn open(level: Level) -> Self {
         static SHARED: OnceLock<Arc<Shared>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| {
             let shared = Arc::new(Shared { state: Mutex::default(), filled: Condvar::new() });
             let subscriber = Subscriber::new(Arc::clone(&shared));
-            // Where another subscriber was there first, only what is put in by hand is seen.
+            // If another subscriber exists already, only events that are added directly are seen.
             let _ = tracing::subscriber::set_global_default(subscriber);
             shared
         });
@@ -100,7 +100,7 @@ impl Log {
         self.shared.report(event);
     }
 
-    /// What has been reported since, the oldest first; waits until there is something, at most so long.
+    /// The events since the last call, the oldest first; waits until there are some, at most this long.
     pub fn take(&self, wait: Duration) -> Vec<LogEvent> {
         let mut state = self.shared.state();
         if state.queue.is_empty() {
@@ -121,7 +121,7 @@ impl Log {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A queue is valid after each step, so a panic elsewhere does not spoil it.
+        // A queue is valid after each step, so a panic elsewhere does not damage it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -159,7 +159,7 @@ mod tests {
     use super::{Level, Log, LogEvent, QUEUE_MAX};
     use std::time::Duration;
 
-    /// One test, as there is one log per process.
+    /// One test, because there is one log per process.
     #[test]
     fn events_are_collected_and_never_more_than_the_queue_holds() {
         let log = Log::open(Level::Info);

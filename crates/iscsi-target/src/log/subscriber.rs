@@ -17,7 +17,7 @@ use tracing::{
     span,
 };
 
-/// Most characters of a message: it may hold what a peer sent.
+/// Most characters of a message: it may contain bytes of a peer.
 const MESSAGE_MAX: usize = 1024;
 /// Most characters of a field.
 const FIELD_MAX: usize = 512;
@@ -133,7 +133,7 @@ impl Visit for Seen {
     }
 }
 
-/// A text that ends after so many bytes.
+/// A text that is cut after this many bytes.
 struct Short {
     text: String,
     left: usize,

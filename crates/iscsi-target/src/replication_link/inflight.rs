@@ -1,16 +1,16 @@
-//! The memory that is sent from, and which jobs still wait for what.
+//! The memory for sends, and the requests with unfinished commands.
 
 use super::LinkRequest;
 use linerate_io::{Region, RegionId, Seg};
 use linerate_storage::replica::LinkError;
 use std::{collections::VecDeque, io, sync::Arc};
 
-/// Commands in flight at most, each with memory of its own.
+/// Most commands in flight, each with its own memory.
 pub(super) const SLOTS: u32 = 64;
 /// Longest write of one command.
 pub(super) const SLOT_BYTES: u32 = 256 * 1024;
 
-/// What a command is for.
+/// The purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LinkCommand {
     pub(super) request: usize,
@@ -30,14 +30,14 @@ pub(super) enum LinkCommandKind {
     Sync,
 }
 
-/// A job of which not all commands are done.
+/// A request with unfinished commands.
 struct OpenRequest {
     request: LinkRequest,
     commands: usize,
     error: Option<LinkError>,
 }
 
-/// Slots, parcels that wait for one, and jobs that wait for their parcels.
+/// Slots, parts that wait for one, and requests that wait for their parts.
 pub(super) struct InFlightCommands {
     region: Arc<Region>,
     free: Vec<u32>,
@@ -62,7 +62,7 @@ impl InFlightCommands {
         &self.region
     }
 
-    /// Takes a job on, as parcels that `split` names by the job's number.
+    /// Adds a request as parts; `split` marks them with the request's number.
     pub(super) fn add(
         &mut self,
         request: LinkRequest,
@@ -81,7 +81,7 @@ impl InFlightCommands {
         self.waiting.extend(commands);
     }
 
-    /// The next parcel that a slot is free for.
+    /// The next part for which a slot is free.
     pub(super) fn next(&mut self) -> Option<(u32, LinkCommand)> {
         let command = *self.waiting.front()?;
         let slot = self.free.pop()?;
@@ -90,7 +90,7 @@ impl InFlightCommands {
         Some((slot, command))
     }
 
-    /// Puts a parcel's bytes where they are sent from.
+    /// Copies the bytes of a part to its slot.
     pub(super) fn load(&self, slot: u32, command: &LinkCommand, from: usize, region: RegionId) -> Seg {
         let offset = u64::from(slot) * u64::from(SLOT_BYTES);
         if let Some(Some(OpenRequest {
@@ -103,7 +103,7 @@ impl InFlightCommands {
         Seg { region, offset, len: command.len_bytes }
     }
 
-    /// A slot's command is over.
+    /// The command of a slot has ended.
     pub(super) fn done(&mut self, slot: u32, result: Result<(), LinkError>) {
         self.free.push(slot);
         let number = self.used[slot as usize];

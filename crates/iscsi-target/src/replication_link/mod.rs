@@ -1,7 +1,7 @@
-//! The connection to the volumes of a partner array: our own initiator, on a thread of its own for as long as a copy lasts.
+//! The connection to the volumes of a partner array: our own initiator, on its own thread for the time of a copy.
 //!
-//! - `mod.rs`: [`ReplicationLink`], the end that the engine holds. It puts requests into the inbox of the thread; results
-//!   come back through the engine's own tasks.
+//! - `mod.rs`: [`ReplicationLink`], the engine's end. It puts requests into the inbox of the thread; results return
+//!   through the engine's own tasks.
 //! - `sender.rs`: the loop of the thread: requests become commands, completions become results.
 //! - `inflight.rs`: commands in flight, their memory, and the requests that wait for them.
 
@@ -48,7 +48,7 @@ enum LinkOperation {
     Flush,
 }
 
-/// An errand, and whom to tell.
+/// A request, and the receiver of its result.
 struct LinkRequest {
     operation: LinkOperation,
     reply: oneshot::Sender<Result<(), LinkError>>,
@@ -65,16 +65,16 @@ struct Inbox {
 #[derive(Default)]
 struct RequestQueue {
     list: Vec<LinkRequest>,
-    /// Why no more are wanted: the link is closed, or the sender has ended.
+    /// Why no more requests are accepted: the link is closed, or the sender has ended.
     closed: Option<LinkError>,
 }
 
-/// A [`Link`] to the logical units that a partner shows. Closed when dropped.
+/// A [`Link`] to the logical units that a partner exports. Closed when dropped.
 pub(crate) struct ReplicationLink {
     inbox: Arc<Inbox>,
 }
 
-/// What the sender needs to know.
+/// The configuration of the sender.
 struct LinkRoute {
     volumes: Vec<LunAddress>,
     options: SessionOptions,
@@ -83,8 +83,8 @@ struct LinkRoute {
 }
 
 impl ReplicationLink {
-    /// Begins to connect. What cannot work at all is an error here; whether the partner lets us in is told to
-    /// the first job.
+    /// Begins to connect. An invalid configuration is an error here; the first request returns whether the partner
+    /// admits us.
     pub(crate) fn connect(
         spec: &LinkSpec,
         access: &Access,
@@ -99,7 +99,7 @@ impl ReplicationLink {
             target: access.target.clone(),
             lun: *lun,
         });
-        // The target proves a secret too: what answers at this address has to be the array that prepared the transfer.
+        // The target proves a secret too: the array at this address must be the one that prepared the transfer.
         let credentials = Credentials {
             user: Some(USER.into()),
             secret: Some(Secret::new(access.login.secret.as_str())),
@@ -123,7 +123,7 @@ impl ReplicationLink {
     }
 }
 
-/// What a copy wants of a session: the bytes checked on the way, and a lost connection noticed while it can still be told.
+/// The session options of a copy: digests on the data, and a lost connection is noticed in time.
 fn options(initiator_name: &str) -> SessionOptions {
     SessionOptions {
         header_digest: DigestChoice::Offer,
@@ -163,12 +163,12 @@ impl Drop for ReplicationLink {
 }
 
 impl Inbox {
-    /// Leaves a job; if no one takes jobs any more, its caller is told why.
+    /// Adds a request; if the link is closed, its caller gets the reason.
     fn post(&self, request: LinkRequest) {
         {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(why) = &requests.closed {
-                // The caller may have given up.
+                // The caller may have stopped waiting.
                 let _ = request.reply.send(Err(why.clone()));
                 return;
             }
@@ -177,7 +177,7 @@ impl Inbox {
         self.wake();
     }
 
-    /// Takes no more jobs; the first reason counts.
+    /// Accepts no more requests; the first reason counts.
     fn close(&self, why: LinkError) {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).closed.get_or_insert(why);
         self.wake();
@@ -189,7 +189,7 @@ impl Inbox {
         }
     }
 
-    /// What there is to do, and whether that is all there will be.
+    /// The requests, and whether there will be more.
     fn take(&self) -> (Vec<LinkRequest>, bool) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut requests.list), requests.closed.is_some())
@@ -245,7 +245,7 @@ mod tests {
     fn what_is_sent_lies_on_the_partners_volumes() {
         let array = partner();
         let link = link(&array, SECRET, TARGET_SECRET);
-        // More than a slot, and more at once than there are slots.
+        // Longer than a slot, and more parts than there are slots.
         let long = Bytes::from((0..700 * 1024).map(|at| (at / 512) as u8).collect::<Vec<_>>());
         let mut sent = vec![link.write(1, 4096, long.clone())];
         sent.extend((0..100).map(|at| link.write(0, at * 512, Bytes::from(vec![at as u8 + 1; 512]))));

@@ -1,4 +1,4 @@
-//! The thread that carries a copy to the partner.
+//! The thread that sends a copy to the partner.
 
 use super::{
     Inbox, LinkOperation, LinkRequest, LinkRoute, Wake, closed,
@@ -9,12 +9,12 @@ use linerate_io::{Driver, Nanos, RegionId, Wait, open_driver, with_driver};
 use linerate_iscsi_initiator::{DeviceId, DeviceState, Initiator, IoDone, IoError, IoOp, IoRequest, Sharing};
 use linerate_storage::replica::LinkError;
 
-/// A logout may take so long.
+/// Time limit of a logout.
 const LOGOUT_NS: Nanos = 1_000_000_000;
 /// The longest range that one UNMAP names.
 const DISCARD_BYTES: u64 = 1 << 30;
 
-/// The thread's life.
+/// The main function of the thread.
 pub(super) fn run(route: &LinkRoute, inbox: &Inbox, wake: &Wake) {
     let error = match open_driver(route.driver) {
         Ok(driver) => with_driver!(driver, |driver| serve(driver, route, inbox, wake)),
@@ -27,10 +27,10 @@ pub(super) fn run(route: &LinkRoute, inbox: &Inbox, wake: &Wake) {
     wake();
 }
 
-/// Serves until the link is closed or broken; why it ended.
+/// Serves until the link is closed or broken; returns the reason.
 fn serve<D: Driver>(mut driver: D, route: &LinkRoute, inbox: &Inbox, wake: &Wake) -> LinkError {
     let waker = driver.waker();
-    // Only this place sets it.
+    // It is set only here.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
     let mut sender = match ReplicationSender::new(&mut driver, route) {
         Ok(sender) => sender,
@@ -52,12 +52,12 @@ fn serve<D: Driver>(mut driver: D, route: &LinkRoute, inbox: &Inbox, wake: &Wake
     };
     sender.in_flight.fail_all(&error);
     wake();
-    // The answer to the logout changes nothing.
+    // Errors of the logout are ignored.
     let _ = sender.initiator.close(&mut driver, LOGOUT_NS, &mut Vec::new());
     error
 }
 
-/// A job as commands that each fit a slot.
+/// Splits a request into commands that each fit a slot.
 fn split(request: &LinkRequest, number: usize, volumes: usize) -> Vec<LinkCommand> {
     let command = |volume, kind, offset_bytes, len_bytes| LinkCommand {
         request: number,
@@ -110,7 +110,7 @@ impl ReplicationSender {
         Ok(Self { initiator, devices, region, in_flight, done: Vec::new(), is_ready: false })
     }
 
-    /// Sends what can be sent, waits for something to happen, and tells what is done.
+    /// Sends commands, waits for completions, and returns results.
     fn turn<D: Driver>(&mut self, driver: &mut D) -> Result<(), LinkError> {
         self.check_devices()?;
         if self.is_ready {
@@ -137,7 +137,7 @@ impl ReplicationSender {
             match self.initiator.state(*device) {
                 DeviceState::Ready => {}
                 DeviceState::Opening => is_ready = false,
-                // Target and secrets were told by the partner itself.
+                // The partner itself sent the target and the secrets.
                 DeviceState::Failed(failure) if failure.blame == Blame::User => {
                     return Err(LinkError::Setup(format!(
                         "the portal is not the partner's, or the partner has begun anew: {}; name a portal of the partner",
@@ -169,7 +169,7 @@ impl ReplicationSender {
     }
 }
 
-/// An I/O's error as the copy tells it.
+/// Converts an I/O's error for the copy.
 fn link_error(error: &IoError) -> LinkError {
     match error {
         IoError::CheckCondition(_) | IoError::Status(_) | IoError::DeviceChanged => {

@@ -1,4 +1,4 @@
-//! Sessions of several connections: what their connections want of each other, and connections that change workers.
+//! Sessions of several connections: requests between their connections, and connections that change workers.
 
 use super::Worker;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use linerate_io::Driver;
 
 impl<D: Driver> Worker<D> {
-    /// Does what connections that have just acted have left to do for others of their session.
+    /// Executes the requests of connections that have just acted.
     #[cold]
     pub(super) fn settle(&mut self) {
         while let Some(id) = self.context.mcs_sessions.next_unsettled() {
@@ -77,12 +77,12 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Brings a connection to the worker that serves the session it wants to join.
+    /// Moves a connection to the worker of the session that it joins.
     pub(super) fn hand_over(&mut self, index: u32, to: usize) {
         let Some(slot) = self.slots.get_mut(index as usize) else {
             unreachable!("slots are never removed");
         };
-        // Closed in the turn in which it asked to move.
+        // It was closed in the turn in which it asked to move.
         let Some(connection) = &mut slot.connection else { return };
         let Ok(socket) = self.context.driver.release(connection.stream()) else {
             return self.act_on(index, Connection::close);
@@ -104,7 +104,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Looks at sessions whose commands wait for one that does not come.
+    /// Checks sessions whose commands wait for a missing one.
     pub(super) fn look_for_gaps(&mut self) {
         let limit_ns = (self.context.limits.stall_timeout_s * 1e9) as u64;
         let ended = self.context.mcs_sessions.end_overdue(self.context.now, limit_ns);

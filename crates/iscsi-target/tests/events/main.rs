@@ -1,4 +1,4 @@
-//! What an array reports of its peers: one event for what went wrong, few for a flood, and no secret in any.
+//! An array's events about its peers: one event for a fault, few for a flood, and no secret in any.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -26,7 +26,7 @@ const HOST: &str = "iqn.2026-11.lab.linerate:host";
 const SECRET: &str = "correct-horse-battery";
 const GUESS: &str = "a wrong guess of it";
 
-/// There is one log per process: tests look at it in turn.
+/// There is one log per process: tests read it in turn.
 static LOG: Mutex<()> = Mutex::new(());
 
 /// Reads the log.

@@ -1,4 +1,4 @@
-//! Who may log in: names of initiators, secrets that protect, hashes that are taken.
+//! Admission of logins: names of initiators, rules for secrets, permitted hashes.
 
 use crate::support::{
     Client,

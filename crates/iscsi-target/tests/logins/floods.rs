@@ -1,4 +1,5 @@
-//! Floods of connections and logins: an honest initiator logs in all the same, and one that is logged in keeps its rate.
+//! Floods of connections and logins: an honest initiator can log in nevertheless, and one that is logged in keeps its
+//! rate.
 
 use crate::support::{
     Client, IQN, SIZE_BYTES, array,
@@ -22,14 +23,14 @@ const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Logins of the honest initiator during a flood.
 const LOGINS: u32 = 20;
 const LOGIN_MAX: Duration = Duration::from_secs(1);
-/// Reads per second of the session that was there before.
+/// Reads per second of the existing session.
 const READS_PER_S: u32 = 200;
-/// How fast connections come that say nothing: faster than the kernel's queue of them is emptied, they would be dropped.
+/// Rate of connections that send nothing: at a higher rate the kernel would drop them from its queue.
 const IDLE_PER_S: u32 = 4000;
-/// What a connection that has not logged in may cost.
+/// Limit of the memory of a connection that has not logged in.
 const HALF_OPEN_BYTES_MAX: usize = 48 << 10;
 
-/// Another address for each flood: the ports of the last one rest for a minute.
+/// Another address for each flood, because the ports of the last one cannot be used for a minute.
 fn flooding() -> IpAddr {
     static LAST: AtomicU8 = AtomicU8::new(1);
     Ipv4Addr::new(127, 0, 0, LAST.fetch_add(1, Relaxed) + 1).into()
@@ -46,7 +47,7 @@ fn started(driver: &str) -> Option<Served> {
     )))
 }
 
-/// Something that goes on in a thread until it is told to end.
+/// A background thread that runs until it is stopped.
 struct Background<T>(Arc<AtomicBool>, Option<JoinHandle<T>>);
 
 impl<T: Send + 'static> Background<T> {
@@ -62,7 +63,7 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// A session that reads at its rate; gives the share of its reads that it could make, and how long the longest took.
+/// A session that reads at its rate; returns the share of its reads that were made, and the longest time of one.
 fn neighbour(portal: SocketAddr) -> Background<(f64, Duration)> {
     let mut client = Client::login(portal, 250, "");
     client.clear_attention();
@@ -80,7 +81,7 @@ fn neighbour(portal: SocketAddr) -> Background<(f64, Duration)> {
     })
 }
 
-/// Logs in again and again while the flood goes on; the longest login.
+/// Logs in repeatedly during the flood; returns the longest login.
 fn honest_logins(from: IpAddr, portal: SocketAddr) -> Duration {
     let login = |isid: u32| {
         let began = Instant::now();
@@ -94,8 +95,8 @@ fn honest_logins(from: IpAddr, portal: SocketAddr) -> Duration {
     (0..LOGINS).map(login).max().unwrap()
 }
 
-/// Runs honest initiators beside a flood, on both drivers: from another address, or from the flood's. `flood` gives what
-/// keeps it up.
+/// Runs honest initiators beside a flood, on both drivers: from another address, or from the flood's. `flood` returns
+/// the state that keeps it running.
 fn beside<F>(what: &str, elsewhere: bool, flood: impl Fn(IpAddr, SocketAddr) -> F, end: impl Fn(F)) {
     let _alone = crate::alone();
     for driver in ["epoll", "io_uring"] {
@@ -112,7 +113,7 @@ fn beside<F>(what: &str, elsewhere: bool, flood: impl Fn(IpAddr, SocketAddr) -> 
     }
 }
 
-/// So many connections that say nothing, more of them every moment. Given when 1,280 are there, or all.
+/// This many connections that send nothing, and more all the time. Returns when 1,280 exist, or all.
 fn idle(count: usize, from: IpAddr, portal: SocketAddr) -> Background<Vec<TcpStream>> {
     let opened = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&opened);
@@ -135,7 +136,7 @@ fn idle(count: usize, from: IpAddr, portal: SocketAddr) -> Background<Vec<TcpStr
     flood
 }
 
-/// Waits until all of them are there.
+/// Waits until all of them exist.
 fn all_of(flood: Background<Vec<TcpStream>>) -> Background<Vec<TcpStream>> {
     while !flood.1.as_ref().unwrap().is_finished() {
         thread::sleep(Duration::from_millis(1));
@@ -188,7 +189,7 @@ fn slow_logins_keep_no_one_from_logging_in() {
     beside("slow logins", true, slow_logins, Background::end);
 }
 
-/// Complete logins, 1,000 per second as far as this machine can; each is held, or gone at once. Gives how many.
+/// Complete logins, 1,000 per second as far as this machine can; each is kept, or closed at once. Returns the number.
 fn login_flood(from: IpAddr, portal: SocketAddr, held: bool) -> (Background<Vec<TcpStream>>, Arc<AtomicU64>) {
     let count = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&count);
@@ -210,7 +211,7 @@ fn login_flood(from: IpAddr, portal: SocketAddr, held: bool) -> (Background<Vec<
         }
         kept
     });
-    // Held ones have taken all sessions that they can get.
+    // Kept ones have all sessions that they can get.
     while held && count.load(Relaxed) < 1500 {
         thread::sleep(Duration::from_millis(10));
     }
@@ -284,7 +285,7 @@ fn known_initiators_log_in_when_all_sessions_are_taken() {
     let target = |name: &str, initiators: &str| {
         format!(r#"{{"name": "iqn.2026-11.lab.linerate:{name}", "initiators": ["{initiators}"]}}"#)
     };
-    // A list that names everyone knows no one.
+    // A list that names all initiators does not make one known.
     let (ours, open) = (target("ours", "iqn.2026-11.lab.linerate:*"), target("open", "*"));
     let json = format!(
         r#"{{"portals": ["127.0.0.1:0"], "limits": {{"sessions": 16, "connections_per_peer": 16}},
@@ -318,7 +319,7 @@ fn known_initiators_log_in_when_all_sessions_are_taken() {
 fn a_connection_that_has_not_logged_in_is_small() {
     let _alone = crate::alone();
     for driver in ["epoll", "io_uring"] {
-        // Nothing said; and as much of a login as is taken in without an end.
+        // Nothing is sent; and as much of a login as is accepted without an end.
         let mut bhs = [0; BHS_BYTES];
         (bhs[0], bhs[1]) = (0x43, 0x40);
         bhs[5..8].copy_from_slice(&[0, 0x1f, 0xff]);

@@ -1,4 +1,4 @@
-//! An address that guesses CHAP secrets gets few tries over all its connections; other addresses do not wait for it.
+//! An address that guesses CHAP secrets gets few attempts over all its connections; other addresses do not wait for it.
 
 use crate::support::{
     Client,
@@ -22,7 +22,7 @@ const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const GUESSING: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const REFUSED: Option<(u8, u8)> =
     Some((LoginStatus::AUTHENTICATION_FAILED.class, LoginStatus::AUTHENTICATION_FAILED.detail));
-/// Far longer than a login takes, and shorter than the first wait.
+/// Much longer than a login takes, and shorter than the first delay.
 const AT_ONCE: Duration = Duration::from_millis(400);
 
 fn guarded() -> Array {
@@ -41,13 +41,13 @@ fn right(isid: u8) -> Who<'static> {
     who(HOST, "correct-horse-battery", isid)
 }
 
-/// Logs in; how that ended, and how long it took.
+/// Logs in; returns the result and the time.
 fn timed(from: IpAddr, portal: SocketAddr, who: Who<'_>) -> (Option<(u8, u8)>, Duration) {
     let began = Instant::now();
     (Client::connect_from(from, portal).prove(who), began.elapsed())
 }
 
-/// Waits for an answer as long as guessing goes on, but no longer than 4.5 s.
+/// Waits for an answer during the guessing, but no longer than 4.5 s.
 fn answered(client: &Client, ends: &AtomicBool) -> bool {
     client.socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let began = Instant::now();
@@ -59,7 +59,7 @@ fn answered(client: &Client, ends: &AtomicBool) -> bool {
     false
 }
 
-/// Many connections at a time that guess; what they were told is counted.
+/// Many connections that guess at the same time; their answers are counted.
 struct Guessing {
     answers: Arc<AtomicU32>,
     began: Instant,
@@ -68,7 +68,7 @@ struct Guessing {
 }
 
 impl Guessing {
-    /// `name` gives each guess its initiator.
+    /// `name` returns the initiator of each guess.
     fn start(portal: SocketAddr, name: fn(usize) -> String) -> Self {
         let (answers, ends) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
         let guess = |first: usize| {
@@ -160,7 +160,7 @@ fn a_wrong_proof_is_answered_late_and_right_ones_behind_it_still_count() {
     let (told, took) = timed(HONEST, portal, who(HOST, "a slip of the pen", 1));
     assert_eq!(told, REFUSED);
     assert!((Duration::from_millis(500)..Duration::from_secs(2)).contains(&took), "{took:?}");
-    // Another slip, and 8 right ones sent while it is not answered yet.
+    // Another wrong response, and 8 right ones sent before it is answered.
     let mut wrong = Client::connect_from(HONEST, portal);
     wrong.send_proof(who(HOST, "a slip of the pen", 1), Algorithm::Sha256);
     thread::sleep(Duration::from_millis(50));

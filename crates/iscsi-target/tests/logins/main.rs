@@ -1,4 +1,4 @@
-//! Logins: who is let in, what guessing brings, and what floods of logins do to others.
+//! Logins: which ones are admitted, guessing of secrets, and floods of logins.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 
@@ -17,7 +17,7 @@ fn serve() {
     support::served::serve();
 }
 
-/// Tests that look at the time run one by one.
+/// Tests that measure time run one by one.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -17,24 +17,24 @@ use std::{
     time::Duration,
 };
 
-/// What is done to the array.
+/// The kind of an attack on the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attack {
     /// Data is announced on one connection and aborted from another.
     Aborts,
-    /// 16 sessions with 32 reads of 256 KiB each, of which they take nothing.
+    /// 16 sessions with 32 reads of 256 KiB each, which never receive.
     NonReaders,
-    /// 16 sessions with 32 writes of 256 KiB each, whose data was asked for and does not come.
+    /// 16 sessions with 32 writes of 256 KiB each; their data is requested and never sent.
     NonSenders,
-    /// The same with data that comes unasked, in part.
+    /// The same with a part of the data unsolicited.
     NonSendersUnsolicited,
-    /// 200 sessions with data digests and reads of 8 MiB, of which they take nothing.
+    /// 200 sessions with data digests and reads of 8 MiB, which never receive.
     UnreadDigests,
-    /// COMPARE AND WRITE and others whose data-out lacks its last byte.
+    /// COMPARE AND WRITE and other commands without the last byte of their data-out.
     UnfinishedLists,
     /// Commands that wait for a write which does not end.
     StuckQueue,
-    /// Complete logins as fast as they go.
+    /// Complete logins as fast as possible.
     Logins,
     /// Logins that take a second for each byte.
     SlowLogins,
@@ -42,9 +42,9 @@ pub(crate) enum Attack {
     Pings,
     /// Pings with data, answers not taken.
     DeafPings,
-    /// Resets of the unit and of the target, with writes under way.
+    /// Resets of the unit and of the target, with writes in progress.
     Resets,
-    /// Sessions that log in, read once and log out, 1,000 a second if the host can.
+    /// Sessions that log in, read once and log out, 1,000 per second if the host can.
     Churn,
 }
 
@@ -62,7 +62,7 @@ fn ready(addr: SocketAddr, isid: u16, keys: &str) -> io::Result<Raw> {
     Ok(raw)
 }
 
-/// Starts a thread that counts what it does until `stop`.
+/// Starts a thread that counts its actions until `stop`.
 fn attacker(stop: &Arc<AtomicBool>, run: impl FnOnce(&AtomicBool) -> u64 + Send + 'static) -> Attacker {
     let stop = Arc::clone(stop);
     thread::spawn(move || run(&stop))
@@ -98,7 +98,7 @@ impl Attack {
         }
     }
 
-    /// What must have been done for the attack to be one.
+    /// Least number of actions for a valid attack.
     pub(crate) fn least_acts(self) -> u64 {
         match self {
             Self::NonReaders => 16 * 32,
@@ -110,7 +110,7 @@ impl Attack {
     }
 }
 
-/// A login to be done again when the array has dropped the session.
+/// Repeats a login after the array has dropped the session.
 fn again<T>(stop: &AtomicBool, mut act: impl FnMut() -> io::Result<T>) -> u64 {
     let mut count = 0;
     while !stop.load(Relaxed) {
@@ -183,7 +183,7 @@ fn does_not_send(addr: SocketAddr, isid: u16, stop: &AtomicBool, unasked: bool) 
 }
 
 fn does_not_read_digests(addr: SocketAddr, isid: u16, stop: &AtomicBool) -> u64 {
-    // The login itself is without digests; afterwards every PDU needs them, and none more is sent with data.
+    // The login itself is without digests; afterwards every PDU needs them, and no further one has data.
     let mut raw = login(addr, isid, "DataDigest=CRC32C\0MaxRecvDataSegmentLength=262144\0").unwrap();
     raw.clear_attention_with_digests(0);
     let mut count = 0;
@@ -198,7 +198,7 @@ fn does_not_read_digests(addr: SocketAddr, isid: u16, stop: &AtomicBool) -> u64 
 fn unfinished_lists(addr: SocketAddr, isid: u16, stop: &AtomicBool) -> u64 {
     let mut raw = ready(addr, isid, "InitialR2T=Yes\0ImmediateData=No\0").unwrap();
     let mut count = 0;
-    // COMPARE AND WRITE of 255 blocks, which has to be here whole before it begins.
+    // COMPARE AND WRITE of 255 blocks, which must arrive completely before it begins.
     let len = 2 * 255 * 512;
     for _ in 0..64 {
         let mut cdb = [0; 16];
@@ -292,7 +292,7 @@ fn flood(mut raw: Raw, stop: &AtomicBool) -> u64 {
         let ping = raw.ping();
         match raw.send(ping, &data) {
             Ok(()) => count += 1,
-            // What was sent of it stays half a ping; nothing more can follow.
+            // Only half of a ping was sent; nothing more can follow.
             Err(_) => rest(stop),
         }
     }
@@ -301,7 +301,7 @@ fn flood(mut raw: Raw, stop: &AtomicBool) -> u64 {
 }
 
 fn resets(addr: SocketAddr, isid: u16, stop: &AtomicBool) -> u64 {
-    // The others reset meanwhile, so a unit attention may always be pending.
+    // The others send resets meanwhile, so a unit attention may always be pending.
     let mut raw = login(addr, isid, "InitialR2T=Yes\0ImmediateData=No\0").unwrap();
     let mut number = 0;
     again(stop, || {

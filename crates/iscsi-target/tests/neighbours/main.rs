@@ -1,11 +1,11 @@
-//! One verified, rate-limited initiator beside each attack on another target of the same worker: its data stays right, it
-//! keeps at least half of its rate, and 99.9 % of its I/O takes less than 250 ms. Files are in memory, where there is such
-//! a file system: this tests the array, not the host's disk.
+//! One verified, rate-limited initiator beside each attack on another target of the same worker: its data stays right,
+//! it keeps at least half of its rate, and 99.9 % of its I/O takes less than 250 ms. Files are in memory, if there is
+//! such a file system: this tests the array, not the host's disk.
 //!
-//! `LINERATE_NEIGHBOUR_SECONDS` says how long each attack lasts (2 s; the long proof takes 20).
+//! `LINERATE_NEIGHBOUR_SECONDS` is the length of each attack (2 s; the long test takes 20).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
-#![allow(clippy::print_stdout)] // what was measured
+#![allow(clippy::print_stdout)] // prints its measurements
 
 mod attacks;
 mod neighbour;
@@ -30,10 +30,10 @@ pub(crate) const EVIL: &str = "iqn.2026-11.lab.linerate:evil";
 pub(crate) const HONEST: &str = "iqn.2026-11.lab.linerate:honest";
 const VOLUME_BYTES: u64 = 16 << 20;
 
-/// The neighbours' rate, in I/O per second, and what they may suffer.
+/// The neighbours' rate, in I/O per second, and their limits.
 const RATE: u32 = 300;
 const P999_MAX: Duration = Duration::from_millis(250);
-/// Memory that the array may grow by: what is allowed for I/O, and some for sessions.
+/// Limit of the growth of the array's memory: the memory for I/O, and some for sessions.
 const GROWTH_BYTES_MAX: u64 = 400 << 20;
 
 /// Attacks measure time, so they take turns.

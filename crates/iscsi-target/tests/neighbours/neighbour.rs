@@ -1,4 +1,4 @@
-//! An initiator that minds its own business, and checks every byte.
+//! A well-behaved initiator that checks every byte.
 
 use crate::{
     HONEST,
@@ -15,7 +15,7 @@ const IO_BYTES: u32 = 8192;
 /// Blocks of [`IO_BYTES`] that it works on.
 const PLACES: u64 = 512;
 
-/// What became of it.
+/// Its results.
 pub(crate) struct Neighbour {
     latencies: Vec<Duration>,
 }
@@ -27,7 +27,7 @@ fn content(place: u64, version: u64) -> Vec<u8> {
 }
 
 impl Neighbour {
-    /// Reads and writes `rate` times a second, one at a time, until `stop`. An I/O that comes late does not move the next.
+    /// Reads and writes `rate` times a second, one at a time, until `stop`. A late I/O does not delay the next.
     pub(crate) fn run(addr: SocketAddr, lun: u8, rate: u32, stop: &AtomicBool) -> Self {
         let initiator = format!("iqn.2026-11.lab.linerate:neighbour{lun}");
         let who = Who { initiator: &initiator, target: HONEST, isid: lun.into(), keys: "" };
@@ -57,7 +57,7 @@ impl Neighbour {
             } else {
                 versions[place as usize] = u64::from(number) + 1;
                 let bytes = content(place, versions[place as usize]);
-                // Sometimes with the command, sometimes as asked.
+                // Sometimes with the command, sometimes after R2Ts.
                 raw.write(lun, lba, &bytes, if state >> 62 & 1 == 0 { bytes.len() } else { 0 }).unwrap();
                 latencies.push(sent.elapsed());
             }
@@ -70,7 +70,7 @@ impl Neighbour {
         self.latencies.len()
     }
 
-    /// The time within which 99.9 % of its I/O was done; of fewer than 3,000, all but three.
+    /// The time within which 99.9 % of its I/O was done; if there are fewer than 3,000, all but three.
     pub(crate) fn p999(&self) -> Duration {
         let slower = (self.latencies.len() / 1000).max(3);
         self.latencies[self.latencies.len().saturating_sub(slower + 1)]

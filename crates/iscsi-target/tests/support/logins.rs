@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// Who logs in where, and how it proves itself.
+/// Initiator, target and credentials of a login.
 #[derive(Clone, Copy)]
 pub(crate) struct Who<'a> {
     pub(crate) initiator: &'a str,
@@ -49,7 +49,7 @@ impl Client {
         client
     }
 
-    /// One login request in a stage, which asks to go on to `next`; its answer, if one comes.
+    /// One login request in a stage, which requests the stage `next`; returns its answer, if one arrives.
     pub(crate) fn say(&mut self, isid: u8, stage: Stage, next: Option<Stage>, text: &str) -> Option<Pdu> {
         self.utter(isid, stage, next, text);
         self.receive()
@@ -75,7 +75,7 @@ impl Client {
         self.send(|bhs| request.emit(bhs), text.as_bytes());
     }
 
-    /// Everything of a CHAP login up to the proof, which is sent; the answer to it is still to come.
+    /// Sends all of a CHAP login up to the response; the answer to it is still to be received.
     pub(crate) fn send_proof(&mut self, who: Who<'_>, algorithm: Algorithm) {
         let Who { initiator, target, user, secret, isid } = who;
         let names = format!("InitiatorName={initiator}\0TargetName={target}\0AuthMethod=CHAP\0");

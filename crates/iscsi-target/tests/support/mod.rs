@@ -1,4 +1,4 @@
-//! An initiator of few words: raw sockets, the protocol crate's PDUs, nothing else.
+//! A minimal initiator: raw sockets, the protocol crate's PDUs, nothing else.
 
 #![allow(dead_code)] // each test program uses its part
 
@@ -25,7 +25,7 @@ use std::{
 pub(crate) const IQN: &str = "iqn.2026-11.lab.linerate:test";
 pub(crate) const SIZE_BYTES: u64 = 64 << 20;
 
-/// An array with one memory volume; `extra` is put into the configuration.
+/// An array with one memory volume; `extra` is added to the configuration.
 pub(crate) fn array(extra: &str) -> Array {
     array_of(r#""kind": "memory""#, extra)
 }
@@ -64,12 +64,12 @@ pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     pub(crate) cmd_sn: u32,
     pub(crate) exp_stat_sn: u32,
-    /// Where its commands go.
+    /// The LUN of its commands.
     pub(crate) lun: u8,
     next_itt: u32,
     /// The target's handle of the session.
     pub(crate) tsih: u16,
-    /// Digests of the session, which are put on what is sent and checked on what is received.
+    /// Digests of the session, for sent and received PDUs.
     pub(crate) framer: Framer,
 }
 
@@ -95,7 +95,7 @@ impl Client {
         client
     }
 
-    /// Adds a connection to the session of `self`; the status is the caller's to judge.
+    /// Adds a connection to the session of `self`; the caller checks the status.
     pub(crate) fn add(&self, addr: SocketAddr, isid: u8, cid: u16, keys: &str) -> (Self, LoginResponse) {
         let mut client = Self::connect(addr);
         (client.cmd_sn, client.next_itt, client.tsih) = (self.cmd_sn, 1000 * u32::from(cid), self.tsih);
@@ -138,7 +138,7 @@ impl Client {
         self.socket.write_all(&bytes).unwrap();
     }
 
-    /// Turns both digests on, which `login` must have agreed upon.
+    /// Turns both digests on; `login` must have negotiated them.
     pub(crate) fn use_digests(&mut self) {
         self.framer = Framer { header_digest: DigestKind::Crc32c, data_digest: DigestKind::Crc32c };
     }
@@ -211,7 +211,7 @@ impl Client {
         command
     }
 
-    /// Takes the unit attention that every new nexus finds, so that tests see their own commands only.
+    /// Receives the unit attention of the new nexus, so that tests get answers of their own commands only.
     pub(crate) fn clear_attention(&mut self) {
         for _ in 0..4 {
             let ready = self.command([0; 16], false, false, 0);
@@ -223,7 +223,7 @@ impl Client {
         panic!("the unit does not become ready");
     }
 
-    /// Sense key and code that TEST UNIT READY meets; none: it is ready.
+    /// Sense key and code that TEST UNIT READY returns; None: it is ready.
     pub(crate) fn attention(&mut self) -> Option<(u8, u16)> {
         let ready = self.command([0; 16], false, false, 0);
         self.send(|bhs| ready.emit(bhs), &[]);
@@ -283,7 +283,7 @@ impl Client {
         data
     }
 
-    /// A write of any length, sent the way the target asks for it.
+    /// A write of any length, with its data sent as the target requests it.
     pub(crate) fn write_as_asked(&mut self, lba: u32, bytes: &[u8], segment_len: u32) {
         let command = self.command(write10(lba, bytes.len()), false, true, bytes.len() as u32);
         self.send(|bhs| command.emit(bhs), &[]);
@@ -331,12 +331,12 @@ impl Client {
         }
     }
 
-    /// Opens a discovery session and asks it for everything.
+    /// Opens a discovery session and requests everything.
     pub(crate) fn discover(addr: SocketAddr) -> String {
         Self::discover_as(addr, "iqn.2026-11.lab.linerate:host", "All")
     }
 
-    /// Opens a discovery session of an initiator and asks it for `wanted`.
+    /// Opens a discovery session of an initiator and requests `wanted`.
     pub(crate) fn discover_as(addr: SocketAddr, initiator: &str, wanted: &str) -> String {
         let mut client = Self::connect(addr);
         let pdu = client.log_in(1, &format!("InitiatorName={initiator}\0SessionType=Discovery\0"));

@@ -1,4 +1,4 @@
-//! An initiator written from RFC 7143 section 11 alone: bytes, a socket, and no code of the array's own.
+//! An initiator written from RFC 7143 section 11 alone: bytes and a socket, without code of the array.
 
 #![allow(dead_code)] // each test program uses its part
 
@@ -103,7 +103,7 @@ impl Raw {
     pub(crate) fn add(&self, addr: SocketAddr, who: &Who<'_>, cid: u16) -> io::Result<Self> {
         let mut raw = Self::connect(addr)?;
         (raw.cmd_sn, raw.itt, raw.tsih) = (self.cmd_sn, u32::from(cid) << 16, self.tsih);
-        // Operational keys are the leading connection's to negotiate (RFC 7143 section 13).
+        // The leading connection negotiates operational keys (RFC 7143 section 13).
         raw.log_in(&Who { keys: "", ..who.clone() }, cid)?;
         Ok(raw)
     }
@@ -145,7 +145,7 @@ impl Raw {
         self.socket.read_exact(&mut data)?;
         data.truncate(len);
         let pdu = Pdu { bhs, data };
-        // Data-In carries a status number only with its S bit, an R2T and an unsolicited ping none of their own.
+        // Data-In has a status number only with its S bit; an R2T and an unsolicited ping have none.
         let has_status = match pdu.opcode() {
             DATA_IN => bhs[1] & 1 != 0,
             R2T => false,
@@ -169,7 +169,7 @@ impl Raw {
         bhs
     }
 
-    /// Header of a SCSI command, which takes the next number.
+    /// Header of a SCSI command, which uses the next number.
     pub(crate) fn command(&mut self, lun: u8, cdb: &[u8], read: u32, write: u32) -> [u8; BHS] {
         let flags = 0x81 | if read > 0 { 0x40 } else { 0 } | if write > 0 { 0x20 } else { 0 };
         let mut bhs = self.request(COMMAND, flags, lun);
@@ -197,14 +197,14 @@ impl Raw {
         bhs
     }
 
-    /// Header of a ping that wants an answer.
+    /// Header of a ping with an answer.
     pub(crate) fn ping(&mut self) -> [u8; BHS] {
         let mut bhs = self.request(0x40 | NOP_OUT, 0x80, 0);
         bhs[20..24].copy_from_slice(&NO_TAG.to_be_bytes());
         bhs
     }
 
-    /// Takes the unit attentions that a new session meets.
+    /// Receives the unit attentions of a new session.
     pub(crate) fn clear_attention(&mut self, lun: u8) -> io::Result<()> {
         for _ in 0..4 {
             let ready = self.command(lun, &[0; 6], 0, 0);
@@ -216,7 +216,7 @@ impl Raw {
         Err(io::Error::other("the unit does not become ready"))
     }
 
-    /// The same where data segments of answers carry a digest, which is not looked at.
+    /// The same if data segments of answers have a digest, which is not checked.
     pub(crate) fn clear_attention_with_digests(&mut self, lun: u8) {
         for _ in 0..2 {
             let ready = self.command(lun, &[0; 6], 0, 0);
@@ -243,7 +243,7 @@ impl Raw {
         }
     }
 
-    /// WRITE(10) with immediate data as far as `immediate` allows and R2Ts for the rest, one at a time.
+    /// WRITE(10) with immediate data up to `immediate` and R2Ts for the rest, one at a time.
     pub(crate) fn write(&mut self, lun: u8, lba: u32, data: &[u8], immediate: usize) -> io::Result<()> {
         let bhs = self.command(lun, &cdb10(0x2a, lba, data.len() as u32), 0, data.len() as u32);
         self.send(bhs, &data[..immediate.min(data.len())])?;

@@ -1,6 +1,6 @@
-//! An array in a process of its own (the test program once more), so that what clients cost is not counted as the array's.
+//! An array in its own process (the test program again), so that the cost of clients is not counted as the array's.
 
-#![allow(clippy::print_stdout)] // the array tells its portal there
+#![allow(clippy::print_stdout)] // the array prints its portal there
 
 use linerate_iscsi_target::Array;
 use std::{
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Connections that are there before what one costs is counted.
+/// Connections that are opened before the cost of one is measured.
 const WARM_UP: usize = 8;
 const CONFIG: &str = "LINERATE_TEST_ARRAY_CONFIG";
 
@@ -51,10 +51,10 @@ impl Served {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
-    /// What a connection adds once `begin` has brought it to rest; `None` where the system does not tell.
+    /// The memory that a connection adds once `begin` has made it idle; `None` if the system does not report it.
     pub(crate) fn bytes_per_connection<C>(&self, count: usize, begin: impl Fn(usize) -> C) -> Option<usize> {
         let resting = self.open_files();
-        // What is shared (pages of the volume, spare buffers, the allocator's pools) is there before the count begins.
+        // Shared memory (pages of the volume, spare buffers, the allocator's pools) exists before the count begins.
         drop((0..WARM_UP).map(&begin).collect::<Vec<_>>());
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.open_files() > resting {

@@ -1,4 +1,4 @@
-//! Tasks and what ends them, over real sockets.
+//! Tasks and their ends, over real sockets.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test may wait and may fail loudly
 

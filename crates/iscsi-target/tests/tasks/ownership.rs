@@ -1,5 +1,5 @@
-//! Memory under a receive belongs to that receive: what ends a task takes nothing away that a peer can still write to, and
-//! what was answered to be over changes nothing any more.
+//! A receive owns its memory: the end of a task does not free memory that a peer can still write to, and a task that
+//! was reported as ended changes nothing any more.
 
 use crate::support::{
     raw::{
@@ -61,7 +61,7 @@ fn begin_write(raw: &mut Raw) -> Pdu {
     r2t
 }
 
-/// Announces all the data of a write, and leaves it out.
+/// Announces all the data of a write, and does not send it.
 fn announce(raw: &mut Raw, r2t: &Pdu) {
     let mut bhs = raw.data_out(r2t, 0, 0, true);
     bhs[5..8].copy_from_slice(&LEN.to_be_bytes()[1..]);
@@ -136,7 +136,7 @@ fn an_answered_task_management_function_means_that_nothing_lands_any_more() {
     }
 }
 
-/// VERIFY wants no data, but an initiator may send some; it comes while the volume is read.
+/// VERIFY needs no data, but an initiator may send some; it arrives while the volume is read.
 #[test]
 fn data_that_nobody_asked_for_disturbs_no_operation() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Task management over real sockets: resets of the target, and what becomes of tasks that meet them.
+//! Task management over real sockets: resets of the target, and their effect on tasks.
 
 use crate::support::{Client, array, array_of, wait_for, write10};
 use linerate_iscsi_proto::pdu::{
@@ -36,7 +36,7 @@ fn a_warm_reset_ends_tasks_and_reservations_and_tells_the_others() {
     assert_eq!(other.manage(TaskFunction::TargetWarmReset, u32::MAX), TaskResult::Complete);
     assert_eq!(plain(&mut other, [0; 16]), 2, "the unit tells that it was reset");
     assert_eq!(plain(&mut other, RESERVE_6), 0, "the reservation is gone");
-    // The aborted write takes its data and says nothing; the next answer belongs to the next command.
+    // The aborted write receives its data and gets no answer; the next answer belongs to the next command.
     holder.answer_r2t(&r2t, &[0xEE; 8192], 8192);
     assert_eq!(plain(&mut holder, [0; 16]), 2, "a unit attention");
     wait_for(&array, "nothing is left of the task", |stats| stats.tasks == 0);
@@ -60,8 +60,8 @@ fn a_cold_reset_answers_and_closes_every_session_of_the_target() {
     Client::login(array.portals()[0], 0, "").clear_attention();
 }
 
-/// Aborts of writes whose volume operation may be under way, done, or not begun: each write is answered or aborted,
-/// never both, and never neither.
+/// Aborts of writes whose volume operation may be in progress, done, or not begun: each write is either answered or
+/// aborted.
 #[test]
 fn an_abort_that_races_with_its_completion_leaves_one_truth() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn an_abort_that_races_with_its_completion_leaves_one_truth() {
     }
 }
 
-/// Aborts the task; says how that went and whether the task was answered before.
+/// Aborts the task; returns the result, and whether the task was answered before.
 fn abort_and_count(client: &mut Client, itt: u32) -> (TaskResult, bool) {
     let request = client.management(TaskFunction::AbortTask, itt);
     client.send(|bhs| request.emit(bhs), &[]);
@@ -129,7 +129,7 @@ fn a_connection_lost_while_data_is_due_leaves_no_task() {
         wait_for(&array, "no task is left", |stats| {
             stats.tasks == 0 && stats.pool_bytes == 0 && stats.connections == 0
         });
-        // And no blocks stay closed: a read-modify-write gets through.
+        // And no blocks stay closed: a read-modify-write succeeds.
         let mut client = Client::login(array.portals()[0], 2, "");
         client.clear_attention();
         let mut same = [0; 16];
@@ -142,8 +142,8 @@ fn a_connection_lost_while_data_is_due_leaves_no_task() {
     }
 }
 
-/// Expected length and the CDB's length disagree in every way: what is moved is the smaller one, and the residual says
-/// the difference (RFC 7143 section 11.4.5).
+/// Expected length and the CDB's length disagree in every way: the smaller one is moved, and the residual is the
+/// difference (RFC 7143 section 11.4.5).
 #[test]
 fn expected_lengths_that_disagree_with_the_cdb_get_residuals() {
     let array = array("");

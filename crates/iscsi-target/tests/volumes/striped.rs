@@ -44,7 +44,7 @@ fn pattern(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 512 * 31 + at % 251 + seed) as u8).collect()
 }
 
-/// The sense key of the response that comes next; none: it is GOOD.
+/// The sense key of the next response; None: it is GOOD.
 fn outcome(client: &mut Client) -> Option<u8> {
     let pdu = client.receive().expect("a SCSI response");
     let Response::Scsi(response) = pdu.response else { panic!("{pdu:?}") };

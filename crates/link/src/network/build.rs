@@ -1,4 +1,4 @@
-//! Putting a network together, before or while time passes.
+//! Building a network, before or while time passes.
 
 use super::{Bond, Network, NicId, SwitchId, TrunkId};
 use crate::{
@@ -15,14 +15,14 @@ use std::collections::BinaryHeap;
 pub struct Cable {
     /// Each of the links.
     pub wire: WireConfig,
-    /// How many there are, at least one.
+    /// The number of cables, at least one.
     pub links: u32,
-    /// Most bytes that a priority may have waiting at a switch for this cable; none = the switch's setting.
+    /// Most bytes that a priority may have waiting at a switch for this cable; None: the switch's setting.
     pub queue_bytes: Option<u64>,
 }
 
 impl<P: Clone> Network<P> {
-    /// An empty network at time 0. The seed decides every loss and every jitter, for each link by itself.
+    /// An empty network at time 0. The seed determines every loss and every jitter, for each link separately.
     pub fn new(seed: u64) -> Self {
         Self {
             now: 0,
@@ -64,7 +64,7 @@ impl<P: Clone> Network<P> {
         InterfaceId(index)
     }
 
-    /// Joins two switches. Switches must not be joined in a circle: frames to all would go round for ever.
+    /// Joins two switches. Switches must not be joined in a ring: broadcast frames would circulate for ever.
     pub fn add_trunk(&mut self, a: SwitchId, b: SwitchId, cable: Cable) -> TrunkId {
         let schedules = [a, b].map(|switch| self.switches[switch.0].config.schedule.clone());
         let (from_a, from_b) = self.add_cable(Node::Switch(a.0), Node::Switch(b.0), cable, &schedules);
@@ -75,7 +75,7 @@ impl<P: Clone> Network<P> {
         TrunkId(self.trunks.len() - 1)
     }
 
-    /// Computes how quickly a frame can pass each switch and reach the next port.
+    /// Computes how fast a frame can pass each switch and reach the next port.
     pub(super) fn time_passages(&mut self) {
         for index in 0..self.switches.len() {
             let lanes = self.lanes.iter().filter(|lane| lane.from == Node::Switch(index));

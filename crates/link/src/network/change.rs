@@ -33,7 +33,7 @@ impl<P: Clone> Network<P> {
         self.set_link(bond, link, config);
     }
 
-    /// Changes a NIC. An interrupt that is due stays due.
+    /// Changes a NIC. An interrupt that is due remains due.
     pub fn set_nic(&mut self, nic: NicId, config: NicConfig) {
         let bond = self.nics[nic.0].bond;
         let released = self.nics[nic.0].config.pause_rx && !config.pause_rx;
@@ -57,7 +57,7 @@ impl<P: Clone> Network<P> {
         self.interfaces[interface.0].config.mtu = mtu;
     }
 
-    /// Changes a switch. Pauses that it asked for under other rules are lifted.
+    /// Changes a switch. Pauses that it requested under other rules are lifted.
     pub fn set_switch(&mut self, switch: SwitchId, config: SwitchConfig) {
         let before = std::mem::replace(&mut self.switches[switch.0].config, config);
         let after = self.switches[switch.0].config.clone();
@@ -104,8 +104,8 @@ impl<P: Clone> Network<P> {
         self.settle_links(bond);
     }
 
-    /// Works out which links of a cable are up. One that goes down forgets all pauses, so that both of its ends begin
-    /// afresh when it is back.
+    /// Computes which links of a cable are up. A link that goes down forgets all pauses, so that both of its ends start
+    /// without pauses when it is back.
     pub(super) fn settle_links(&mut self, bond: usize) {
         for position in 0..self.bonds[bond].lanes.len() {
             let own = self.bonds[bond].lanes[position];

@@ -1,4 +1,4 @@
-//! Forwarding of a frame in a switch: learn, choose the port, reserve room, and ask for a pause before room runs out.
+//! Forwarding of a frame in a switch: learn, select the port, reserve space, and request a pause before space runs out.
 
 use super::{Network, Node, Waiting};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl<P: Clone> Network<P> {
-    /// A frame has come in by a lane.
+    /// A frame has arrived over a lane.
     pub(super) fn forward(&mut self, index: usize, ingress: usize, tagged: Tagged<P>) {
         let came_by = self.lanes[self.lanes[ingress].reverse].bond;
         let switch = &mut self.switches[index];
@@ -31,7 +31,7 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// Whether frames of a VLAN may leave by a bond: trunks carry all, NICs those of their interfaces.
+    /// Whether frames of a VLAN may leave over a bond: trunks carry all VLANs, NICs those of their interfaces.
     fn carries(&self, bond: usize, vlan: u16) -> bool {
         match self.lanes[self.bonds[bond].lanes[0]].to {
             Node::Switch(_) => true,
@@ -80,7 +80,7 @@ impl<P: Clone> Network<P> {
         self.start(egress);
     }
 
-    /// Keeps bytes of a lossless class in the reserve of the lane they came in by; false if even its headroom is full.
+    /// Adds bytes of a lossless class to the reserve of their ingress lane; false if even its headroom is full.
     fn hold(&mut self, index: usize, ingress: usize, class: usize, length: u64) -> bool {
         let switch = &self.switches[index];
         let (config, priorities) = (&switch.config, switch.priorities_of(class));
@@ -99,7 +99,7 @@ impl<P: Clone> Network<P> {
         true
     }
 
-    /// A frame has left its queue: what it occupied is free again.
+    /// A frame has left its queue: its space is free again.
     pub(super) fn release(&mut self, account: Account, length: u64, owner: Node) {
         match account {
             Account::Ring(interface) => self.interfaces[interface].waiting -= 1,
@@ -115,10 +115,10 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// Lets the sender of a lane go on once little enough of a class is left.
+    /// Lets the sender of a lane continue once little enough of a class is left.
     pub(super) fn let_go(&mut self, index: usize, class: usize) {
         let lane = &mut self.lanes[index];
-        // A lane to a NIC: only switches ask for pauses.
+        // A lane to a NIC: only switches request pauses.
         let Node::Switch(switch) = lane.to else { return };
         let switch = &self.switches[switch];
         if lane.asked >> class & 1 == 1 && lane.held_bytes[class] <= switch.config.xon_bytes {

@@ -1,4 +1,4 @@
-//! Times and rates of a path that is free.
+//! Times and rates of a path without other traffic.
 
 use crate::lab::{BROADCAST, GBIT, Lab, MS, US, assert_near, cable, flow, line_bytes, mac, wire};
 use linerate_link::{NicConfig, SwitchConfig, WireConfig};
@@ -34,14 +34,14 @@ fn a_line_carries_its_rate_at_any_speed() {
     for rate in [10_000_000, GBIT, 10 * GBIT, 97 * GBIT] {
         for length in [64, 1514, 9014] {
             let (mut lab, [a, b]) = pair(wire(rate), NicConfig::default());
-            // About 10,000 frames; a ring for the shortest time at which senders look after it.
+            // About 10,000 frames; a ring for the shortest interval at which senders fill it.
             let duration = 10_000 * (u64::from(length) + 24) * 8 * GBIT / rate;
             lab.introduce();
             let nic = lab.nics[0];
             lab.network.set_nic(nic, NicConfig { tx_ring_frames: 12_000, ..NicConfig::default() });
             lab.saturate(&[flow(a, b, length)], duration);
             let expected = line_bytes(rate, length, duration);
-            // The first frame needs a moment to get there, and the last ones are still on their way.
+            // The first frame needs some time to arrive, and the last ones are still in transit.
             let edge = 100.0 * 4.0 * f64::from(length) / expected + 0.05;
             assert_near(
                 lab.bytes_between(a, b) as f64,
@@ -150,7 +150,7 @@ fn a_ring_that_is_too_small_for_the_moderation_drops() {
     lab.introduce();
     lab.saturate(&[flow(a, b, 1514)], 100 * MS);
     let stats = lab.network.port_stats(lab.nics[1]);
-    // 1 ms brings 81 frames and the one that started it; 40 of them find room.
+    // 1 ms brings 81 frames and the one that started it; 40 of them find space.
     assert_near(stats.received.drops.ring as f64 / 8_127.0, 1.0 - 40.0 / 82.3, 5.0, "share of frames lost");
     assert_eq!(stats.nic.ring_frames_max, 40);
     let (mut lab, [a, b]) = pair(wire(GBIT), NicConfig { pause_tx: true, ..nic });

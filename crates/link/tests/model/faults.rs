@@ -1,4 +1,4 @@
-//! What cables, links and switches do when they fail, and that everything comes back with them.
+//! Failures of cables, links and switches, and that everything works again after them.
 
 use crate::lab::{BROADCAST, Flow, GBIT, Lab, MS, US, assert_near, cable, flow, line_bytes, mac, wire};
 use linerate_link::{
@@ -73,7 +73,7 @@ fn teams() -> (Lab, [InterfaceId; 2]) {
     (lab, hosts)
 }
 
-/// Lines' worth that sixteen conversations carry from one host to the other.
+/// The number of lines that sixteen conversations fill from one host to the other.
 fn lines(lab: &mut Lab, [a, b]: [InterfaceId; 2]) -> f64 {
     lab.advance(lab.network.now() + 20 * MS);
     lab.saturate(&[Flow { flows: 16, ..flow(a, b, 1514) }], 50 * MS);
@@ -216,7 +216,7 @@ fn heal(lab: &mut Lab, parts: &Parts) {
     lab.nics.clone().into_iter().for_each(|nic| lab.network.set_nic_wire(nic, wire(GBIT), None));
 }
 
-/// Each sender's conversations, of which it has so many, have arrived in order and once.
+/// The conversations of each sender, of which it has this many, have arrived in order and once.
 fn assert_in_order(lab: &Lab, conversations: u64, what: &str) {
     let mut last = HashMap::new();
     for arrival in &lab.inbox.arrivals {
@@ -245,7 +245,7 @@ fn whatever_fails_comes_back() {
         }
         heal(&mut lab, &parts);
         lab.advance(lab.network.now() + 100 * MS);
-        // Switches that were dark have to hear everybody again.
+        // Switches that were off must learn all addresses again.
         for host in parts.hosts {
             lab.send(host, BROADCAST, 60, 0);
         }

@@ -1,4 +1,4 @@
-//! Pause and priority flow control: nothing lost, and what it costs.
+//! Pause and priority flow control: no losses, and the price of this.
 
 use crate::lab::{GBIT, Lab, MS, assert_near, cable, flow, line_bytes, mac, wire};
 use linerate_link::{FlowControl, InterfaceId, NicConfig, Schedule, SwitchConfig, WireConfig};
@@ -28,7 +28,7 @@ fn incast(lab: &mut Lab, hosts: &[InterfaceId], length: u32, duration: u64) -> f
 fn pause_makes_incast_lossless_and_keeps_the_line_full() {
     for (delay_ns, length) in [(0, 1514), (0, 9014), (200_000, 1514), (200_000, 9014)] {
         let mut lab = Lab::new(1);
-        // A long wire needs more than the usual room: it holds what the pause must catch up with.
+        // A long wire needs more than the usual space: it holds the frames that arrive after the pause.
         let config = SwitchConfig { xoff_bytes: 128 << 10, xon_bytes: 100 << 10, ..pause() };
         let switch = lab.network.add_switch(config);
         let long = WireConfig { delay_ns, ..wire(GBIT) };
@@ -49,7 +49,7 @@ fn pause_makes_incast_lossless_and_keeps_the_line_full() {
     }
 }
 
-/// A pause has to wait while the switch sends a long frame the other way.
+/// A pause must wait while the switch sends a long frame in the other direction.
 #[test]
 fn pause_is_lossless_in_both_directions_at_once() {
     for seed in 0..20 {
@@ -140,7 +140,8 @@ fn pfc_protects_its_priority_only_and_ets_holds() {
 
 #[test]
 fn a_pause_spreads_to_those_who_did_nothing() {
-    // The array feeds the congested host and a free one by the same wire: with 802.3x the free one suffers too.
+    // The array sends to the congested host and to a free one over the same wire: with 802.3x the free one is slowed
+    // too.
     let run = |flow_control| {
         let (mut lab, _, hosts) = Lab::star(SwitchConfig { flow_control, ..pause() }, 6);
         lab.introduce();

@@ -1,4 +1,4 @@
-//! Hosts on switches, and senders that never rest.
+//! Hosts on switches, and senders that always have frames.
 
 use linerate_link::{
     Cable, Frame, InterfaceConfig, InterfaceId, Mac, Nanos, Network, NicConfig, NicId, Receiver,
@@ -9,7 +9,7 @@ pub(crate) const US: Nanos = 1_000;
 pub(crate) const MS: Nanos = 1_000_000;
 pub(crate) const GBIT: u64 = 1_000_000_000;
 
-/// What the payload of a frame is here: who sent it, and its number.
+/// The payload of a frame: its sender, and its number.
 pub(crate) type Payload = (usize, u64);
 
 /// One frame that arrived.
@@ -56,7 +56,7 @@ pub(crate) struct Lab {
     pub(crate) nics: Vec<NicId>,
 }
 
-/// A sender that always has frames for somebody.
+/// A sender that always has frames for some receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     pub(crate) from: InterfaceId,
@@ -110,7 +110,7 @@ impl Lab {
         nic
     }
 
-    /// Adds an interface and lets the switches know its address.
+    /// Adds an interface; the switches learn its address.
     pub(crate) fn interface(&mut self, nic: NicId, vlan: u16, priority: u8) -> InterfaceId {
         self.numbers.push(0);
         self.network.add_interface(nic, InterfaceConfig { vlan, priority, mtu: 9000 })
@@ -131,7 +131,7 @@ impl Lab {
         self.network.send(from, frame);
     }
 
-    /// Lets time pass, and holds the network to its word about the next interrupt.
+    /// Lets time pass, and checks the network's own prediction of the next interrupt.
     pub(crate) fn advance(&mut self, until: Nanos) {
         let (promised, before) = (self.network.next_interrupt(), self.inbox.arrivals.len());
         self.network.advance(until, &mut self.inbox);
@@ -140,7 +140,7 @@ impl Lab {
         }
     }
 
-    /// Every interface announces itself, so that nothing is flooded afterwards.
+    /// Every interface sends a frame, so that nothing is flooded afterwards.
     pub(crate) fn introduce(&mut self) {
         for index in 0..self.numbers.len() {
             let interface = self.interfaces()[index];
@@ -154,7 +154,7 @@ impl Lab {
         self.network.interfaces().collect()
     }
 
-    /// Keeps the senders' rings full for a while. What arrived before is forgotten.
+    /// Keeps the senders' rings full for a while. Earlier arrivals are forgotten.
     pub(crate) fn saturate(&mut self, flows: &[Flow], duration: Nanos) {
         self.inbox.arrivals.clear();
         let end = self.network.now() + duration;

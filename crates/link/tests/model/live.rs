@@ -1,4 +1,4 @@
-//! Changes while frames are under way.
+//! Changes while frames are in transit.
 
 use crate::lab::{GBIT, Lab, MS, assert_near, flow, line_bytes, mac, wire};
 use linerate_link::{FlowControl, NicConfig, Schedule, SwitchConfig, WireConfig};

@@ -1,4 +1,4 @@
-//! The model as a user of it sees it: shares, rates, losses, delays and pauses, all in virtual time.
+//! The model through its public interface: shares, rates, losses, delays and pauses, all in virtual time.
 
 mod delivery;
 mod faults;

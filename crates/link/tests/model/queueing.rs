@@ -1,4 +1,4 @@
-//! Who gets through when more comes in than goes out.
+//! Which frames pass when more arrive than can leave.
 
 use crate::lab::{GBIT, Lab, MS, assert_near, cable, flow, line_bytes, wire};
 use linerate_link::{InterfaceId, NicConfig, Schedule, SwitchConfig};
@@ -74,7 +74,7 @@ fn a_shallow_queue_drops_its_tail_and_never_holds_more() {
     lab.introduce();
     lab.saturate(&[flow(hosts[0], hosts[2], 1514), flow(hosts[1], hosts[2], 1514)], 100 * MS);
     let received = lab.network.port_stats(lab.nics[2]).received;
-    // In step with each other, one sender may find the free place every time; together they fill the line.
+    // If two senders are in step, one may get the free place every time; together they fill the line.
     let bytes = lab.bytes_between(hosts[0], hosts[2]) + lab.bytes_between(hosts[1], hosts[2]);
     assert_near(bytes as f64, line_bytes(GBIT, 1514, 100 * MS), 0.3, "both");
     assert_near(received.drops.queue as f64, 8_127.0, 2.0, "twice the line rate comes in");

@@ -1,4 +1,4 @@
-//! Finding the way: learning, VLANs, trunks, LAGs.
+//! Forwarding: learning, VLANs, trunks, LAGs.
 
 use crate::lab::{BROADCAST, GBIT, Lab, MS, assert_near, cable, flow, line_bytes, mac, wire};
 use linerate_link::{Cable, InterfaceId, NicConfig, SwitchConfig};

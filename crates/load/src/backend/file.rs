@@ -139,8 +139,8 @@ impl<D: Driver> Backend<D> for Files {
     }
 }
 
-/// A file in /dev is memory of this host and not the device that is missing there: none is made, and none is used. What
-/// exists on a file system below, such as /dev/shm, may be.
+/// A file in /dev would be memory of this host and not the missing device: none is made, and none is used. Files on a
+/// file system below it, such as /dev/shm, are permitted.
 fn refuse_plain_file_in_dev(path: &Path, create: bool) -> Result<(), OpenError> {
     let place = behind_links(path);
     let device_of = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
@@ -162,7 +162,7 @@ fn refuse_plain_file_in_dev(path: &Path, create: bool) -> Result<(), OpenError> 
     }
 }
 
-/// Where a path leads to, also if its last part does not exist.
+/// The target of a path, also if its last part does not exist.
 fn behind_links(path: &Path) -> PathBuf {
     let mut place = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -178,7 +178,7 @@ fn behind_links(path: &Path) -> PathBuf {
     place
 }
 
-/// Sector size of a block device, from sysfs; a partition's is its disk's.
+/// Sector size of a block device, from sysfs; a partition has that of its disk.
 fn logical_block_bytes(device: u64) -> Option<u32> {
     let (major, minor) = ((device >> 8) & 0xFFF, (device & 0xFF) | ((device >> 12) & 0xFFF00));
     let base = format!("/sys/dev/block/{major}:{minor}");

@@ -1,4 +1,4 @@
-//! LUNs behind the initiator: one [`Initiator`] per worker carries all of its iSCSI volumes.
+//! LUNs through the initiator: one [`Initiator`] per worker has all of its iSCSI volumes.
 
 use super::{
     Backend, BackendKind, Failure, FinishedIo, Io, Notice, OpenError, OpenedVolume, Reports, VolumeToOpen,
@@ -41,7 +41,7 @@ impl Iscsi {
         self.initiator.attach(driver, region)
     }
 
-    /// What a device's session negotiated, and its socket as read back; with paths, what each of theirs did.
+    /// The negotiated values of a device's session, and its socket as read back; with paths, the same for each path.
     fn session_json<D: Driver>(&self, driver: &D, device: DeviceId) -> serde_json::Value {
         let lun = self.initiator.facts(device);
         let session = self.initiator.session_of(device);
@@ -251,7 +251,7 @@ impl<D: Driver> Backend<D> for Iscsi {
         };
         let request = IoRequest { slot: io.slot, op, offset_bytes: io.offset, len_bytes: io.data.len };
         if self.initiator.submit(self.devices[io.unit as usize], &request).is_err() {
-            // Offsets and lengths were checked when the volume was opened: the device itself is gone.
+            // Offsets and lengths were checked when the volume was opened, so the device itself was removed.
             let result = Err(Failure::Iscsi(linerate_iscsi_initiator::IoError::Closed));
             reports.done.push(FinishedIo { slot: io.slot, result });
         }
@@ -284,7 +284,7 @@ impl<D: Driver> Backend<D> for Iscsi {
 
     fn close(&mut self, driver: &mut D, timeout_ns: Nanos) {
         if !self.devices.is_empty() {
-            // Without a driver that waits there is no logout.
+            // A driver that cannot wait sends no logout.
             let _ = self.initiator.close(driver, timeout_ns, &mut Vec::new());
         }
     }

@@ -1,9 +1,9 @@
 //! The backends of a worker: files, iSCSI LUNs, null volumes. Open this file first; `router.rs` has the table of them.
 //!
-//! A worker has one backend of each kind, and each serves all of the worker's volumes of its kind: so iSCSI volumes can
+//! A worker has one backend of each kind, and each serves all of the worker's volumes of its kind. So iSCSI volumes can
 //! share sessions, and one flush per turn sends everything.
 //!
-//! The contract: [`Backend::submit`] queues, [`Backend::flush`] sends what is queued, completions of the driver go to
+//! The contract: [`Backend::submit`] queues, [`Backend::flush`] sends the queue, completions of the driver go to
 //! [`Backend::complete`]; each submitted I/O ends in exactly one [`FinishedIo`]. A backend allocates nothing per I/O.
 
 mod file;
@@ -22,7 +22,7 @@ use linerate_io::{Completion, Driver, Nanos, Seg};
 use linerate_iscsi_initiator::IoError;
 use std::{collections::BTreeMap, fmt, io};
 
-/// Notices that wait to be reported; more than a turn of a worker brings.
+/// Notices that wait to be reported; more than one turn of a worker can add.
 const NOTICES_MAX: usize = 100_000;
 
 /// One I/O for a backend.
@@ -30,7 +30,7 @@ const NOTICES_MAX: usize = 100_000;
 pub(crate) struct Io {
     /// The worker's name for it.
     pub(crate) slot: u32,
-    /// Which of the backend's volumes.
+    /// The backend's volume.
     pub(crate) unit: u32,
     pub(crate) op: Op,
     /// Offset on the device, in bytes.
@@ -65,7 +65,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The volume will not come back during this run.
+    /// The volume will not return during this run.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, Self::Iscsi(IoError::SessionLost | IoError::DeviceChanged | IoError::Closed))
     }
@@ -98,7 +98,7 @@ pub(crate) struct Notice {
     pub(crate) at: Nanos,
     /// The backend that reports it.
     pub(crate) backend: BackendKind,
-    /// The backend's volume; none = several.
+    /// The backend's volume; None: several.
     pub(crate) unit: Option<u32>,
     /// The path that it concerns, by its index in the volume's list.
     pub(crate) path: Option<usize>,
@@ -106,11 +106,11 @@ pub(crate) struct Notice {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) blame: Blame,
-    /// The volume will not come back.
+    /// The volume will not return.
     pub(crate) fatal: bool,
 }
 
-/// What backends report; reused, so empty of allocations once warm.
+/// Reports of backends; reused, so that they allocate nothing after the start.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pub(crate) done: Vec<FinishedIo>,
@@ -141,7 +141,7 @@ pub(crate) struct VolumeToOpen<'a> {
 /// A volume that was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenedVolume {
-    /// Which of the backend's volumes.
+    /// The backend's volume.
     pub(crate) unit: u32,
     /// `iscsi`, `file`, `block`, `null` or `array`.
     pub(crate) kind: &'static str,
@@ -157,12 +157,12 @@ pub(crate) trait Backend<D: Driver> {
     /// Opens a volume, or starts to.
     fn open(&mut self, driver: &mut D, opening: &VolumeToOpen<'_>) -> Result<OpenedVolume, OpenError>;
 
-    /// Waits until every volume is open or has failed. For backends whose [`Self::open`] only starts to.
+    /// Waits until every volume is open or has failed. For backends whose [`Self::open`] only starts it.
     fn wait_ready(&mut self, _: &mut D) -> Result<(), OpenError> {
         Ok(())
     }
 
-    /// What a volume is, after [`Self::wait_ready`]. `opened` is what [`Self::open`] returned.
+    /// The opened volume, after [`Self::wait_ready`]. `opened` is the result of [`Self::open`].
     fn finish_opening(&self, _: &D, opened: OpenedVolume) -> Result<OpenedVolume, OpenError> {
         Ok(opened)
     }
@@ -170,7 +170,7 @@ pub(crate) trait Backend<D: Driver> {
     /// Queues an I/O.
     fn submit(&mut self, driver: &mut D, io: &Io, reports: &mut Reports);
 
-    /// Sends what is queued.
+    /// Sends the queue.
     fn flush(&mut self, _: &mut D) {}
 
     /// Handles a completion; returns one that belongs to another backend.
@@ -181,7 +181,7 @@ pub(crate) trait Backend<D: Driver> {
         reports: &mut Reports,
     ) -> Option<Completion<D::Socket>>;
 
-    /// Runs what is due.
+    /// Does the work that is due.
     fn on_time(&mut self, _: &mut D, _: Nanos, _: &mut Reports) {}
 
     /// When something is due next.
@@ -189,7 +189,7 @@ pub(crate) trait Backend<D: Driver> {
         None
     }
 
-    /// Adds what the network carried since the last call.
+    /// Adds the network traffic since the last call.
     fn network_since_last(&mut self, _: &D, _: &mut NetworkTally) {}
 
     /// The name of a volume's path by its index; empty if volumes have no paths.
@@ -211,7 +211,7 @@ pub(crate) struct OpenError {
 }
 
 impl OpenError {
-    /// With whose fault it is.
+    /// An error with its blame.
     pub(crate) fn new(blame: Blame, message: impl Into<String>) -> Self {
         Self { message: message.into(), blame, wrong_credentials: false }
     }

@@ -13,7 +13,7 @@ pub(crate) struct Null {
 }
 
 impl Null {
-    /// Volumes that hang from one time to another.
+    /// Volumes that hang during a time.
     pub(crate) fn with_stall(stall: Option<(Nanos, Nanos)>) -> Self {
         Self { stall, held: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! The backends of a worker, one row each: which URL scheme opens it, and where its I/Os and completions go.
+//! The backends of a worker, one row each: their URL schemes, and the dispatch of I/Os and completions.
 //!
 //! A new protocol needs a file with its [`Backend`] and a row in the table below. The rest of the crate names no protocol.
 //! Dispatch is a `match` on one byte: no dynamic call and no allocation per I/O.
@@ -11,8 +11,8 @@ use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId};
 use std::sync::Arc;
 
-/// Makes the type of kinds, the table of URL schemes and the dispatch from one row per backend: kind, field and type,
-/// whether its volumes are on another host, then its URL schemes, each with the form of such a URL.
+/// From one row per backend, makes the type of kinds, the table of URL schemes and the dispatch. A row has kind, field
+/// and type, whether its volumes are on another host, then its URL schemes, each with the form of such a URL.
 macro_rules! backends {
     ($($kind:ident $field:ident: $type:ty, remote $remote:literal { $($scheme:literal: $form:literal),+ })+) => {
         /// Which backend a volume uses.
@@ -24,7 +24,7 @@ macro_rules! backends {
         /// URL schemes, with the form of a URL that users write; empty for those that only this program writes.
         const SCHEMES: &[(&str, BackendKind, &str)] = &[$($(($scheme, BackendKind::$kind, $form),)+)+];
 
-        /// Whether the volume is on another host: its ends can be read only through its backend.
+        /// Whether the volume is on another host: then its ends can be read only through its backend.
         pub(crate) fn is_remote(url: &str) -> bool {
             match kind_of(url) {
                 $(Some(BackendKind::$kind) => $remote,)+
@@ -39,7 +39,7 @@ macro_rules! backends {
         }
 
         impl Backends {
-            /// Opens a volume by its URL's scheme, or starts to; [`Self::finish_opening`] does the rest.
+            /// Opens a volume by its URL's scheme, or starts to open it; [`Self::finish_opening`] completes this.
             pub(crate) fn open<D: Driver>(
                 &mut self,
                 driver: &mut D,
@@ -58,7 +58,7 @@ macro_rules! backends {
                 Ok(())
             }
 
-            /// What a volume is, once [`Self::wait_ready`] has returned.
+            /// The opened volume, after [`Self::wait_ready`] has returned.
             pub(crate) fn finish_opening<D: Driver>(
                 &self,
                 driver: &D,
@@ -84,13 +84,13 @@ macro_rules! backends {
                 }
             }
 
-            /// Sends what is queued.
+            /// Sends the queues.
             #[inline]
             pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D) {
                 $(self.$field.flush(driver);)+
             }
 
-            /// Handles a completion: the backend whose it is takes it.
+            /// Handles a completion by its backend.
             #[inline]
             pub(crate) fn complete<D: Driver>(
                 &mut self,
@@ -100,11 +100,11 @@ macro_rules! backends {
             ) {
                 let rest = Some(completion);
                 $(let rest = rest.and_then(|completion| self.$field.complete(driver, completion, reports));)+
-                // A late completion of a file that was closed belongs to no backend.
+                // A late completion of a closed file belongs to no backend.
                 drop(rest);
             }
 
-            /// Runs what is due.
+            /// Does the work that is due.
             pub(crate) fn on_time<D: Driver>(&mut self, driver: &mut D, now: Nanos, reports: &mut Reports) {
                 $(self.$field.on_time(driver, now, reports);)+
             }
@@ -114,7 +114,7 @@ macro_rules! backends {
                 [$(Backend::<D>::next_deadline(&self.$field),)+].into_iter().flatten().min()
             }
 
-            /// What the network carried since the last call.
+            /// The network traffic since the last call.
             pub(crate) fn network_since_last<D: Driver>(&mut self, driver: &D) -> NetworkTally {
                 let mut network = NetworkTally::default();
                 $(self.$field.network_since_last(driver, &mut network);)+
@@ -149,7 +149,7 @@ impl Backends {
         self.iscsi.attach(driver, region)
     }
 
-    /// For tests: null volumes hang from one time to another.
+    /// For tests: null volumes hang during a time.
     pub(crate) fn stall_null(&mut self, stall: Option<(Nanos, Nanos)>) {
         self.null = Null::with_stall(stall);
     }

@@ -50,7 +50,7 @@ pub struct BulkSourceSpec {
     /// Number of connections that share the traffic.
     #[serde(default = "one")]
     pub connections: u32,
-    /// Rate of all connections together; none = unlimited.
+    /// Rate of all connections together; None: unlimited.
     #[serde(default)]
     pub rate_bits_per_s: Option<f64>,
     /// TCP congestion control; none = the namespace's default.
@@ -87,11 +87,11 @@ pub struct BulkSourceStats {
     pub sndbuf_limited_us: u64,
     /// Round-trip time, mean of the connections' smoothed values.
     pub rtt_us: f64,
-    /// The algorithm in use, as the kernel reports it.
+    /// The current algorithm, as the kernel reports it.
     pub congestion_control: String,
     /// Connections that are open.
     pub connections: u32,
-    /// The error of the first connection that was lost.
+    /// The error of the first lost connection.
     pub lost: Option<String>,
 }
 
@@ -119,7 +119,7 @@ impl BulkSink {
         Ok(Self { address, counts, _mover: mover })
     }
 
-    /// Where it listens, as the kernel chose it.
+    /// Its address, as the kernel chose it.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -209,7 +209,7 @@ pub enum BulkError {
     Spec {
         /// Which key.
         key: &'static str,
-        /// What it must be.
+        /// The valid values.
         text: String,
     },
     /// The network namespace cannot be entered.
@@ -223,7 +223,7 @@ pub enum BulkError {
         /// Why not.
         error: io::Error,
     },
-    /// A socket cannot be made as asked.
+    /// A socket cannot be made with these options.
     #[error("cannot make a connection to {address}: {error}")]
     Socket {
         /// Where to.
@@ -239,7 +239,7 @@ pub enum BulkError {
         /// Why not.
         error: io::Error,
     },
-    /// The machine refused a thread, a driver or memory.
+    /// The machine has no resources for a thread, a driver or memory.
     #[error("{0}")]
     Host(String),
 }

@@ -27,7 +27,7 @@ pub(super) struct StartReport<T> {
 }
 
 impl<T> StartReport<T> {
-    /// Answers the owner. Returns the stop flag; none if opening failed.
+    /// Answers the owner. Returns the stop flag; None if opening failed.
     pub(super) fn answer(self, opened: Result<T, BulkError>) -> Option<Arc<AtomicBool>> {
         let good = opened.is_ok();
         let sent = self.sender.send(opened.map(|value| (value, self.waker)));
@@ -71,7 +71,7 @@ impl Drop for Mover {
         self.over.store(true, Relaxed);
         EpollDriver::wake(&self.waker);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed where it happened; no caller is left to return it to.
+            // A panic of the thread was printed; there is no caller for it any more.
             let _ = thread.join();
         }
     }

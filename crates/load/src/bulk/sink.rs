@@ -34,7 +34,7 @@ pub(super) fn listen<D: Driver>(driver: &mut D, address: SocketAddr) -> Result<S
         .map_err(|error| BulkError::Listen { address, error })
 }
 
-/// Receives until it is over.
+/// Receives until it is stopped.
 pub(super) fn receive<D: Driver>(driver: &mut D, counts: &SinkCounters, over: &AtomicBool) {
     let mut completions = Vec::new();
     // An error of the driver ends the sink: its sources see their connections close.

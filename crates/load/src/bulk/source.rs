@@ -100,7 +100,7 @@ fn await_connections<D: Driver>(driver: &mut D, spec: &BulkSourceSpec) -> Result
 }
 
 impl Source {
-    /// Sends until it is over.
+    /// Sends until it is stopped.
     pub(super) fn send<D: Driver>(&mut self, driver: &mut D, counts: &SourceCounters, over: &AtomicBool) {
         let mut completions = Vec::new();
         let mut look = driver.now();

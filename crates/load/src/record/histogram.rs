@@ -6,7 +6,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use std::fmt::Write;
 use thiserror::Error;
 
-/// Largest value kept apart, in ns (one hour); longer ones count as this.
+/// Largest value with its own bucket, in ns (one hour); longer ones count as this.
 pub const HISTOGRAM_MAX_NS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -45,12 +45,12 @@ impl Histogram {
         self.0.len()
     }
 
-    /// Smallest value in ns, to the precision kept; 0 when empty.
+    /// Smallest value in ns, to the stored precision; 0 when empty.
     pub fn min(&self) -> u64 {
         if self.0.is_empty() { 0 } else { self.0.min() }
     }
 
-    /// Largest value in ns, to the precision kept; 0 when empty.
+    /// Largest value in ns, to the stored precision; 0 when empty.
     pub fn max(&self) -> u64 {
         self.0.max()
     }
@@ -72,7 +72,7 @@ impl Histogram {
             .collect()
     }
 
-    /// `HdrHistogram`'s V2 encoding, compressed with deflate: what an interval log line holds in base64.
+    /// `HdrHistogram`'s V2 encoding, compressed with deflate, as interval log lines have it in base64.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -98,7 +98,7 @@ impl Default for Histogram {
     }
 }
 
-/// Writes the text of an `HdrHistogram` interval log (format 1.3), which `HistogramLogProcessor` and its kin read.
+/// Writes the text of an `HdrHistogram` interval log (format 1.3), for `HistogramLogProcessor` and similar tools.
 #[derive(Debug, Default)]
 pub struct HlogWriter {
     started: bool,
@@ -110,7 +110,7 @@ impl HlogWriter {
         Self::default()
     }
 
-    /// The header: format, and the wall-clock second (Unix time) that interval start times count from.
+    /// The header: format, and the wall-clock second (Unix time) from which interval start times count.
     pub fn header(&mut self, start_unix_s: f64) -> String {
         self.started = true;
         format!(
@@ -120,8 +120,8 @@ impl HlogWriter {
         )
     }
 
-    /// One line: an interval's histogram under a tag. The maximum is in milliseconds, as the format's readers expect
-    /// of nanosecond histograms. Characters that would end the tag are replaced.
+    /// One line: an interval's histogram under a tag. The maximum is in milliseconds, as readers of the format expect
+    /// for nanosecond histograms. Characters that would end the tag are replaced.
     pub fn line(&self, tag: &str, start_s: f64, end_s: f64, histogram: &Histogram) -> String {
         let mut line = String::new();
         if !tag.is_empty() {
@@ -136,7 +136,7 @@ impl HlogWriter {
     }
 }
 
-/// Bytes are not a histogram: the fault of their writer.
+/// The bytes are not a histogram (fault: their writer).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HistogramError {
     /// Neither V2 nor V2 compressed.

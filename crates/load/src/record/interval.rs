@@ -52,7 +52,8 @@ pub struct Row {
     pub response_max_ns: u64,
 }
 
-/// The traffic of one path of a volume. Times are those of the path: an I/O that was sent again elsewhere counts there.
+/// The traffic of one path of a volume. Times are those of the path: an I/O that was sent again on another path counts
+/// there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PathRow {
     /// Index into the specification's volumes.
@@ -73,7 +74,7 @@ pub struct PathRow {
     pub service_sum_ns: u64,
     /// Longest service time.
     pub service_max_ns: u64,
-    /// I/Os that were in flight when it failed and were sent again elsewhere.
+    /// I/Os that were in flight when it failed and were sent again on other paths.
     pub requeued: u64,
     /// Segments of its session that were sent again.
     pub retransmits: u64,
@@ -86,15 +87,15 @@ pub struct PathRow {
 /// A distribution of a stream over all its volumes, or (in the summary) of a volume over all streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
-    /// Index of the stream; none = all of the volume's.
+    /// Index of the stream; None: all of the volume's.
     pub stream: Option<u32>,
-    /// Index of the volume; none = all of the stream's.
+    /// Index of the volume; None: all of the stream's.
     pub volume: Option<u32>,
     /// Direction.
     pub op: Op,
     /// Service or response time.
     pub kind: LatencyKind,
-    /// The counts. Of a volume they are kept in coarse buckets (6 % wide).
+    /// The counts. Those of a volume are in coarse buckets (6 % wide).
     pub histogram: Histogram,
 }
 
@@ -122,7 +123,7 @@ pub struct HostUse {
 pub struct TcpSums {
     /// Segments sent again.
     pub retransmits: u64,
-    /// Segments with payload sent, repeats included: what `retransmits` is a share of.
+    /// Segments with payload sent, including retransmits: `retransmits` is a share of them.
     pub data_segments_sent: u64,
     /// Payload bytes acknowledged by the peer.
     pub bytes_sent: u64,
@@ -143,7 +144,7 @@ pub struct TcpSums {
 pub struct Generator {
     /// I/Os that started more than 100 us after their intended time.
     pub late_arrivals: u64,
-    /// Most arrivals due and not yet started at any moment.
+    /// Largest number of arrivals that were due and not started at any moment.
     pub backlog_max: u64,
 }
 
@@ -154,9 +155,9 @@ pub struct RunEvent {
     pub at_s: f64,
     /// Machine-readable: `io_error`, `session_lost`, `session_back`, `volume_failed`, `miscompare`, `reader_slow`, ...
     pub kind: String,
-    /// Name of the volume; empty when it concerns the whole run.
+    /// Name of the volume; empty if the event concerns the whole run.
     pub volume: String,
-    /// Name of the volume's path; empty when it concerns none or all of them.
+    /// Name of the volume's path; empty if the event concerns none or all of them.
     pub path: String,
     /// Text for the user.
     pub message: String,

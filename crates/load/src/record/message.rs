@@ -1,4 +1,4 @@
-//! What workers, and the sampler of the host, send to the merger.
+//! Messages of workers, and of the sampler of the host, to the merger.
 
 use super::tally::{Coarse, Tally};
 use linerate_io::system::HostCpu;

@@ -1,5 +1,5 @@
-//! The counters of a worker during one interval. Only its worker uses them; at the interval's end the tally is handed over
-//! whole and comes back empty, so the hot path neither locks nor allocates.
+//! The counters of a worker during one interval. Only its worker uses them. At the end of the interval the tally is
+//! sent as a whole and returned empty, so the hot path neither locks nor allocates.
 
 use super::{Generator, HISTOGRAM_MAX_NS, Histogram, Op, PathRow, RunEvent};
 
@@ -14,7 +14,7 @@ const LEN: usize = (HISTOGRAM_MAX_NS.ilog2() - HALF_BITS + 2) as usize * HALF;
 pub(crate) struct Counts(Box<[u64]>);
 
 impl Counts {
-    /// All zero. Pages cost memory once a value falls into them.
+    /// All zero. Pages take memory once a value is counted in them.
     pub(crate) fn new() -> Self {
         Self(vec![0; LEN].into())
     }
@@ -142,7 +142,7 @@ fn add_row(sum: &mut PathRow, later: &PathRow) {
 pub(crate) struct Tally {
     /// By flow and operation.
     pub(crate) cells: Box<[[Cell; 2]]>,
-    /// By stream and operation; empty for streams that the worker does not serve.
+    /// By stream and operation; empty for streams without flows on this worker.
     pub(crate) service: Box<[[Counts; 2]]>,
     /// The same; empty for closed-loop streams.
     pub(crate) response: Box<[[Counts; 2]]>,

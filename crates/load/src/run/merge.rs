@@ -15,7 +15,7 @@ use std::{
     sync::mpsc::Sender,
 };
 
-/// Events that the summary keeps; every interval has its own. A target that misbehaves for days must not fill memory.
+/// Events that the summary keeps; every interval has its own. A faulty target must not fill the memory over days.
 const TOTAL_EVENTS_MAX: usize = 10_000;
 const OPS: [Op; 2] = [Op::Read, Op::Write];
 
@@ -132,7 +132,7 @@ impl Merger {
         }
     }
 
-    /// Adds a worker's interval and gives the emptied tally back.
+    /// Adds a worker's interval and returns the emptied tally.
     fn add(&mut self, worker: usize, mut batch: Batch) {
         let sum = self.open.entry(batch.index).or_default();
         sum.end = sum.end.max(batch.end);
@@ -164,7 +164,7 @@ impl Merger {
     /// All workers have reported an interval.
     fn finish(&mut self, index: u32, mut sum: Sum) {
         let (start, warmup) = (self.schedule.start(index), self.schedule.is_warmup(index));
-        // Only the host's sampler saw this interval begin: the run ended on its first instant.
+        // Only the host's sampler has this interval: the run ended at its first instant.
         if sum.end <= start && sum.interval.events.is_empty() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a hanging device does to a run: honest response times, and an end in time.
+//! A run on a hanging device: correct response times, and an end in time.
 
 use super::{PreparedRun, Run};
 use crate::{
@@ -25,8 +25,8 @@ fn quantile_ms(interval: &Interval, kind: LatencyKind, q: f64) -> f64 {
     one.unwrap().histogram.quantile(q) as f64 / MS as f64
 }
 
-/// No coordinated omission: 200 ms of standstill in a second delay a fifth of the arrivals, by 100 ms on average. The
-/// service times cannot show it, because only the four I/Os in flight were served that long.
+/// No coordinated omission: a hang of 200 ms in a second delays a fifth of the arrivals, by 100 ms on average. The
+/// service times do not show it, because only the four I/Os in flight took that long.
 #[test]
 fn response_time_shows_a_stall_that_service_time_hides() {
     let arrival = r#"{"kind": "open", "process": "deterministic", "rate_iops": 5000}"#;

@@ -57,8 +57,8 @@ impl Run {
         Ok(Self { facts, control, merging: Mutex::new(merging), reports: Some(reports) })
     }
 
-    /// What the array of a run in virtual time said of itself, as JSON: at the end of an interval that was fetched, or
-    /// (`None`) at the start of the run. Ask in order: earlier reports are dropped.
+    /// The report of the array of a run in virtual time, as JSON: at the end of a fetched interval, or (`None`) at the
+    /// start of the run. Fetch reports in order: earlier ones are dropped.
     pub fn report(&self, index: Option<u32>) -> Option<String> {
         let at = index.map_or(0, |index| self.control.schedule.cut(index));
         self.reports.as_ref().and_then(|reports| reports.take(at))
@@ -143,7 +143,7 @@ mod tests {
                 assert!((1500..3500).contains(&ios), "{ios} in interval {}", interval.index);
                 let rows = interval.rows.iter().filter(|row| row.op == crate::record::Op::Read);
                 let done: u64 = rows.map(|row| row.ios).sum();
-                // What was in flight at the ends of an interval is counted by one and not yet by the other.
+                // Only one of the two counts I/Os that are in flight at the ends of an interval.
                 assert!(done.abs_diff(*counted) <= 4, "{done} reads, the array counted {counted}");
             }
             let summary = run.finish();

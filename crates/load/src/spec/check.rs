@@ -228,7 +228,7 @@ fn unique<'a>(key: &str, names: impl Iterator<Item = &'a String>) -> Result<(), 
     Ok(())
 }
 
-/// The specification is wrong. Always the user's fault; the message names the key.
+/// The specification is wrong (fault: always the user). The message names the key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
     /// Not the JSON form.

@@ -1,4 +1,4 @@
-//! Where the next I/O goes: random places on a grid, sequential cursors, strides, hot bands and hit areas.
+//! The place of the next I/O: random places on a grid, sequential cursors, strides, hot bands and hit areas.
 //!
 //! Positions count from the start of the stream's range. A range that passes the end of the volume has two pieces, the
 //! second at the volume's start; no I/O crosses the boundary.
@@ -110,7 +110,7 @@ impl Address {
         Some((self.area.on_grid(position, bytes, grid), size))
     }
 
-    /// The next place of the cursor whose turn it is.
+    /// The next place of the current cursor.
     fn sequential(&mut self, bytes: u64) -> Option<(u64, u32)> {
         let (joint, block, align, stop) = (self.area.joint(), self.block, self.align, self.stop_at_end);
         for _ in 0..self.cursors.len() {
@@ -161,7 +161,7 @@ impl Cursor {
         Ok((0..count).map(cursor).collect())
     }
 
-    /// Leaves out the rest on one side of the boundary if it cannot hold the largest I/O.
+    /// Does not use the rest on one side of the boundary if it cannot hold the largest I/O.
     fn keep_off_joint(&mut self, joint: u64, largest: u64) {
         if !(self.start..self.end).contains(&joint) {
             return;

@@ -1,5 +1,5 @@
-//! When I/Os of an open loop are meant to start. The times are fixed by the seed alone: a slow answer moves none of them,
-//! which is what makes response times honest (no coordinated omission).
+//! Intended start times of I/Os in an open loop. Only the seed determines the times: a slow answer does not move them.
+//! This makes response times correct (no coordinated omission).
 
 use super::rng::{Rng, Use};
 use crate::spec::ArrivalProcess;
@@ -8,8 +8,8 @@ use linerate_io::Nanos;
 /// Most arrivals that one call counts into the backlog.
 const STEPS_PER_LOOK: u32 = 1024;
 
-/// The arrivals of one stream on one volume. Costs constant memory however far it falls behind: arrivals that are due but
-/// not started are counted by a second walker over the same sequence, not stored.
+/// The arrivals of one stream on one volume. It needs constant memory, however late it is: a second iterator over the
+/// same sequence counts arrivals that are due but not started, and none are stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
     taken: Walker,
@@ -64,8 +64,8 @@ impl Arrivals {
         intended
     }
 
-    /// How many arrivals are due at `now` and not taken. In one call it counts only so many further ones, so that an
-    /// absurd rate does not stop the worker; later calls continue.
+    /// How many arrivals are due at `now` and not taken. One call counts only a limited number of further ones, so that
+    /// an extreme rate does not stop the worker; later calls continue.
     pub(crate) fn backlog(&mut self, now: Nanos) -> u64 {
         for _ in 0..STEPS_PER_LOOK {
             if self.due.next_ns as Nanos > now {

@@ -1,12 +1,12 @@
-//! Which of a volume's streams a free slot serves next, and how far volumes may run ahead of each other.
+//! Selects the stream of a volume for a free slot, and limits how far volumes may be ahead of each other.
 //!
-//! Three modes. *Uncontrolled*: the streams take turns; shares are not kept. *Controlled*: as if one generator dealt I/Os
-//! in the requested proportions into a short queue per volume and waited whenever one queue is full, so proportions
-//! hold per stream and volume and the slowest volume gates all others. *Total*: a slot takes the stream that lags
-//! most over all volumes; a volume waits only when all of its streams are ahead.
+//! There are three modes. *Uncontrolled*: the streams take turns; shares are not kept. *Controlled*: as if one
+//! generator put I/Os in the requested proportions into a short queue per volume and waited whenever one queue is full.
+//! So proportions are kept per stream and volume, and the slowest volume limits all others. *Total*: a slot takes the
+//! stream that is furthest behind over all volumes; a volume waits only when all of its streams are ahead.
 //!
-//! Workers share progress through relaxed counters that each of them publishes once per turn: no lock, and nothing is
-//! shared per I/O.
+//! Workers share progress through relaxed counters that each of them publishes once per turn: there is no lock, and
+//! nothing is shared per I/O.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// keeps the proportions in short runs too.
 const WINDOW: f64 = 256.0;
 
-/// Streams of one volume in smooth weighted turns: after any n picks each stream has had its share of n, to within one.
+/// Streams of one volume in smooth weighted turns: after any n selections each stream has had its share of n, to within
+/// one.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     weights: Box<[f64]>,
@@ -27,7 +28,7 @@ impl Turns {
         Self { credits: vec![0.0; weights.len()].into(), weights: weights.into() }
     }
 
-    /// The stream whose turn it is.
+    /// The next stream.
     pub(crate) fn pick(&mut self) -> Option<usize> {
         let mut total = 0.0;
         let mut best: Option<usize> = None;
@@ -74,7 +75,7 @@ impl Pace {
         self.parties[party].started[worker].store(started, Relaxed);
     }
 
-    /// Removes a party: it delays no other party any more.
+    /// Removes a party: it does not delay others any more.
     pub(crate) fn retire(&self, party: usize, worker: usize) {
         self.publish(party, worker, u64::MAX / (4 * self.workers as u64));
     }
@@ -94,8 +95,8 @@ impl Pace {
     }
 }
 
-/// Share of every stream in percent: streams without one divide what is left evenly. `None` for streams that have a rate
-/// of their own.
+/// Share of every stream in percent: streams without one divide the rest evenly. `None` for streams with their own
+/// rate.
 pub(crate) fn resolve_shares(streams: &[(Option<f64>, bool)]) -> Vec<Option<f64>> {
     let given: f64 = streams.iter().filter_map(|stream| stream.0).sum();
     let open = streams.iter().filter(|(share, has_rate)| share.is_none() && !has_rate).count();

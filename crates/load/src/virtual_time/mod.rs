@@ -3,8 +3,8 @@
 //!
 //! Worker, streams and recorder are those of any run. Only the driver ([`driver::VirtualTimeDriver`]) differs: its
 //! files are the array's volumes, and its clock is that of the array's tasks. When everything waits, the clock jumps to
-//! the next event. A run of twenty minutes over modelled drives takes the time to compute its I/Os, and two runs of one
-//! specification give the same results to the bit.
+//! the next event. A run of twenty minutes over modelled drives takes only the time to compute its I/Os, and two runs
+//! of one specification give identical results.
 //!
 //! The volumes come from a [`VirtualArray`]: that of an array file (`array`), or one that a test makes.
 //!

@@ -61,13 +61,13 @@ impl Control {
         self.over.load(Relaxed)
     }
 
-    /// Ends the run because the caller wants it.
+    /// Ends the run at the caller's request.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Relaxed);
         self.end();
     }
 
-    /// Ends the run: everything was done.
+    /// Ends the run: all work is done.
     pub(crate) fn end(&self) {
         if !self.over.swap(true, Relaxed) {
             self.wake();

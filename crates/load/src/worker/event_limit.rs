@@ -1,14 +1,14 @@
-//! A limit of events of each kind in an interval: a target that sends without end must not fill the interval.
+//! A limit of events of each kind in an interval: a target that sends events without end must not fill it.
 
 use crate::record::RunEvent;
 use std::collections::BTreeMap;
 
 /// Events of one topic that an interval holds; the rest is counted.
 const EVENTS_MAX: u64 = 10;
-/// The kind of the event with the number of events that were left out.
+/// The kind of the event that has the number of dropped events.
 const LEFT_OUT: &str = "events_left_out";
 
-/// What an event is about: its kind, the worker's volume, and the path of that volume.
+/// The topic of an event: its kind, the worker's volume, and the path of that volume.
 pub(crate) type Topic = (&'static str, Option<u32>, Option<usize>);
 
 /// The events of this interval.
@@ -23,7 +23,7 @@ struct Count {
 }
 
 impl EventLimit {
-    /// Counts an event. Gives it if there is room for it; it is made only then.
+    /// Counts an event. Returns it if there is space for it; it is made only then.
     pub(crate) fn admit(&mut self, topic: Topic, event: impl FnOnce() -> RunEvent) -> Option<RunEvent> {
         let count = self.0.entry(topic).or_default();
         count.events += 1;
@@ -35,7 +35,7 @@ impl EventLimit {
         Some(event)
     }
 
-    /// One event for each topic of which events were left out before `at_s`. Starts anew.
+    /// One event for each topic with dropped events before `at_s`. Resets the counts.
     pub(crate) fn left_out(&mut self, at_s: f64) -> impl Iterator<Item = RunEvent> {
         std::mem::take(&mut self.0).into_iter().filter_map(move |((kind, ..), count)| {
             let more = count.events.saturating_sub(EVENTS_MAX);

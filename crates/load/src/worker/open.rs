@@ -1,4 +1,4 @@
-//! Opening: from a planned share of the work to a worker that is ready to start.
+//! Opening: from a worker's part of the plan to a worker that is ready to start.
 
 use super::{Flow, IoSlot, Volume, Worker, control::Control, expected, recorder::Recorder};
 use crate::{
@@ -27,7 +27,7 @@ use std::{
 /// Changes to a run by tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hooks {
-    /// Null volumes hang from one time to another, in ns since the start.
+    /// Null volumes hang during this time, in ns since the start.
     pub(crate) null_stall: Option<(u64, u64)>,
 }
 
@@ -53,7 +53,7 @@ impl WorkerSetup {
     }
 }
 
-/// A worker that is ready: its driver, and what it opened.
+/// A worker that is ready: its driver, and its opened volumes.
 pub(crate) struct ReadyWorker {
     pub(crate) driver: &'static str,
     pub(crate) facts: Facts,
@@ -119,7 +119,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
     Ok((worker, facts))
 }
 
-/// Opens all volumes of a worker; LUNs log in side by side.
+/// Opens all volumes of a worker; LUNs log in in parallel.
 fn open_volumes<D: Driver>(
     backends: &mut Backends,
     driver: &mut D,
@@ -245,7 +245,7 @@ impl<'a> WorkerBuilder<'a> {
 }
 
 impl<D: Driver> Worker<D> {
-    /// Fixes every arrival of the run, now that its start is known.
+    /// Fixes all arrivals of the run, because its start is known now.
     pub(super) fn fix_arrivals(&mut self, start: Nanos) {
         for (flow, plan) in self.flows.iter_mut().zip(self.plan.flows_of(self.index)) {
             let name = (self.spec.seed, plan.stream, plan.volume);

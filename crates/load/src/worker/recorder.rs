@@ -38,7 +38,7 @@ pub(crate) struct Recorder {
     error_events: u32,
     event_limit: EventLimit,
     cpu: system::ProcessCpu,
-    /// Waits for a slow reader. For virtual time, where waiting takes no time of the run.
+    /// Waits for a slow reader. For virtual time, because a wait takes no time of the run.
     is_patient: bool,
     sender: SyncSender<WorkerMessage>,
     returned: Receiver<Box<Tally>>,
@@ -156,8 +156,8 @@ impl Recorder {
         now.saturating_sub(self.start) as f64 / 1e9
     }
 
-    /// Ends the intervals that are over at `now`. A reader that does not keep up loses no count: the interval
-    /// continues, and its counts are sent with a later one.
+    /// Ends the intervals that are over at `now`. With a slow reader no count is lost: the interval continues, and its
+    /// counts are sent with a later one.
     pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> NetworkTally) {
         self.close_interval(now, &network());
         while self.next_cut <= now && self.next_cut < self.start + self.schedule.end() {
@@ -176,7 +176,7 @@ impl Recorder {
         let batch = self.batch(end);
         let last =
             WorkerMessage::Last { worker: self.worker, batch, coarse: std::mem::take(&mut self.coarse) };
-        // The run was dropped: its reader is gone.
+        // The run was dropped, and its reader too.
         let _ = self.sender.send(last);
     }
 
@@ -195,12 +195,12 @@ impl Recorder {
         let batch = self.batch(end);
         let message = WorkerMessage::Interval { worker: self.worker, batch };
         if self.is_patient {
-            // The run was dropped: its reader is gone.
+            // The run was dropped, and its reader too.
             let _ = self.sender.send(message);
             return;
         }
         let sent = self.sender.try_send(message);
-        // Else the merger has it.
+        // Otherwise the merger has it.
         let Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) = sent else { return };
         if let WorkerMessage::Interval { batch, .. } = back {
             self.spare.push(std::mem::replace(&mut self.tally, batch.tally));

@@ -3,7 +3,7 @@
 use crate::{payload::BufferPlace, record::Op};
 use linerate_io::Nanos;
 
-/// One I/O in flight, or room for one, in a cache line of its own.
+/// One I/O in flight, or a free slot, in its own cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct IoSlot {

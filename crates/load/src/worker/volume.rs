@@ -1,4 +1,4 @@
-//! A volume as its worker sees it: its flows, its free slots, and which I/O a free slot starts next.
+//! A volume for its worker: its flows, its free slots, and the selection of the next I/O.
 
 use super::control::Control;
 use crate::{
@@ -34,7 +34,7 @@ pub(crate) struct Flow {
 pub(crate) struct Start {
     pub(crate) flow: u32,
     pub(crate) shot: Shot,
-    /// When it was meant to start; none in a closed loop.
+    /// Its intended start; None in a closed loop.
     pub(crate) intended: Option<Nanos>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Start {
 pub(crate) enum Pick {
     /// This.
     Start(Start),
-    /// Something, once other volumes or streams have caught up.
+    /// An I/O, once other volumes or streams have caught up.
     Gated,
-    /// Nothing until an I/O completes or an arrival is due.
+    /// No I/O until one completes or an arrival is due.
     Nothing,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Volume {
     /// Index in the specification.
     pub(crate) index: u32,
     pub(crate) unit: u32,
-    /// First byte of the device that is used.
+    /// First used byte of the device.
     pub(crate) first_byte: u64,
     pub(crate) durable_writes: bool,
     /// Indices of its flows among the worker's, closed-loop flows first.
@@ -64,9 +64,9 @@ pub(crate) struct Volume {
     pub(crate) closed: u32,
     pub(crate) slots: std::ops::Range<u32>,
     pub(crate) free: Vec<u32>,
-    /// Is in the worker's list of volumes to look at.
+    /// It is in the worker's list of volumes to check.
     pub(crate) listed: bool,
-    /// Drawn, but in conflict with an I/O in flight (verify mode).
+    /// Drawn, but it conflicts with an I/O in flight (verify mode).
     pub(crate) parked: Option<Start>,
     pub(crate) expected: Option<Expected>,
     pub(crate) turns: Turns,
@@ -87,7 +87,7 @@ pub(crate) struct Picking<'a> {
     pub(crate) worker: usize,
     /// Closed-loop I/Os started per stream by this worker.
     pub(crate) stream_started: &'a mut [u64],
-    /// How far controlled volumes or total streams may go, when last worked out.
+    /// The last computed limit of controlled volumes or total streams.
     pub(crate) limit: &'a mut f64,
 }
 
@@ -138,7 +138,7 @@ impl Volume {
         }
     }
 
-    /// The closed-loop flow whose turn it is; none while the shares hold all of them back.
+    /// The next closed-loop flow; None while the shares prevent all of them.
     fn closed_flow(&mut self, flows: &[Flow], picking: &mut Picking<'_>) -> Option<u32> {
         match picking.mode {
             ShareMode::Uncontrolled => self.turns.pick().map(|nth| self.flows.start + nth as u32),
@@ -171,7 +171,7 @@ impl Volume {
         }
     }
 
-    /// A closed-loop flow has nothing more to do: the shares no longer include it.
+    /// A closed-loop flow has no more work: the shares no longer include it.
     fn flow_at_end(&mut self, flows: &mut [Flow], flow: u32, picking: &Picking<'_>) {
         flows[flow as usize].at_end = true;
         self.turns.remove((flow - self.flows.start) as usize);

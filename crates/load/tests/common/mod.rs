@@ -43,7 +43,7 @@ pub(crate) fn run(spec: RunSpec) -> (Vec<Interval>, Summary) {
     (intervals, run.finish())
 }
 
-/// Runs to the end, which must be a good one.
+/// Runs to the end; the run must succeed.
 pub(crate) fn run_well(spec: RunSpec) -> (Vec<Interval>, Interval) {
     let (intervals, summary) = run(spec);
     assert!(
@@ -55,14 +55,14 @@ pub(crate) fn run_well(spec: RunSpec) -> (Vec<Interval>, Interval) {
     (intervals, summary.total)
 }
 
-/// Makes an attempt up to three times: what it asserts about time, another program on the machine may spoil once.
-/// `Err` says what was measured.
+/// Makes up to three attempts: another program on the machine may disturb a measured time once. `Err` has the measured
+/// values.
 pub(crate) fn within_three_attempts(attempt: impl Fn() -> Result<(), String>) {
     let failures: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
     assert!(failures.len() < 3, "{failures:?}");
 }
 
-/// I/Os of a stream, a volume and an operation; none of them = any.
+/// I/Os of a stream, a volume and an operation; None: any.
 pub(crate) fn ios(interval: &Interval, stream: Option<u32>, volume: Option<u32>, op: Option<Op>) -> u64 {
     interval
         .rows

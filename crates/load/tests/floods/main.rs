@@ -1,4 +1,4 @@
-//! A run ends when its time is over, no matter what a target sends, and reports it in few words.
+//! A run ends when its time is over, for any behaviour of its target, and reports few events about it.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,16 +18,16 @@ use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 const ELAPSED_S: f64 = 1.0;
-/// A machine that is busy otherwise may take so long to give the run its CPU.
+/// Time that a busy machine may need to give the run its CPU.
 const SLACK_S: f64 = 3.0;
 /// Reads that every target answers before it turns.
 const READS: u32 = 20;
 /// PDUs per send of a flood.
 const PDUS: usize = 1000;
-/// More than that of one kind in an interval is of no use to anybody.
+/// Limit of the events of one kind in an interval.
 const EVENTS_OF_A_KIND_MAX: usize = 11;
 
-/// Sends PDUs without end; what the initiator says is read and thrown away, or not read at all.
+/// Sends PDUs without end; the initiator's PDUs are read and dropped, or not read at all.
 fn flood(peer: &mut Peer, reads: bool, mut next: impl FnMut(&mut Peer) -> [u8; 48]) -> io::Result<()> {
     if reads {
         let mut stream = peer.stream()?;
@@ -42,7 +42,7 @@ fn flood(peer: &mut Peer, reads: bool, mut next: impl FnMut(&mut Peer) -> [u8; 4
     }
 }
 
-/// An asynchronous message: SCSI events carry sense data, others do not.
+/// An asynchronous message: SCSI events have sense data, others do not.
 fn message(peer: &mut Peer, event: u8) -> [u8; 48] {
     let mut bhs = peer.header(0x32, 0x80, &[0xff; 4], true);
     bhs[20..24].copy_from_slice(&[0xff; 4]);
@@ -90,7 +90,7 @@ fn news(peer: &mut Peer) -> io::Result<()> {
     flood(peer, true, |peer| ping(peer, [0xff; 4]))
 }
 
-/// A disk that says something after each answer: its reads go on.
+/// A disk that sends a message after each answer: its reads continue.
 fn messages_between(peer: &mut Peer) -> io::Result<()> {
     loop {
         let (request, _) = peer.read()?;
@@ -197,7 +197,7 @@ fn bytes_one_by_one_and_none_at_all() {
     ends_in_time(silence);
 }
 
-/// A target that takes no command, or answers none, is given up within its time limits and not waited for.
+/// A target that accepts no command, or answers none, fails within its time limits.
 #[test]
 fn a_volume_that_never_opens_is_given_up() {
     let limits = json!({"login_timeout_s": 0.5, "command_timeout_s": 0.5, "ping_timeout_s": 0.3,
@@ -226,7 +226,7 @@ fn a_volume_that_never_opens_is_given_up() {
     }
 }
 
-/// A look at the ends of a LUN ends in time as well, and says that it has not seen them.
+/// Reading the ends of a LUN ends in time as well, and reports the missing ends.
 #[test]
 fn ends_that_are_never_sent() {
     for driver in ["epoll", "io_uring"] {

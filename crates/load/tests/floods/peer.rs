@@ -1,4 +1,5 @@
-//! A target made of bytes, as RFC 7143 lays them out: it logs everybody in, is a disk, and then does what a test wants.
+//! A target made of bytes, by the layouts of RFC 7143: it accepts every login, is a disk, and then does what a test
+//! needs.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +19,7 @@ pub(crate) struct Peer {
     stream: TcpStream,
     stat_sn: u32,
     exp_cmd_sn: u32,
-    /// Commands that the target takes ahead; 0 = none.
+    /// Commands that the target accepts in advance; 0 = none.
     pub(crate) window: u32,
 }
 
@@ -73,7 +74,7 @@ impl Peer {
         self.send_raw(&bytes)
     }
 
-    /// A header with opcode, flags, task tag and sequence numbers; `counts` says that it takes a `StatSN`.
+    /// A header with opcode, flags, task tag and sequence numbers; `counts`: it uses a `StatSN`.
     pub(crate) fn header(&mut self, opcode: u8, flags: u8, itt: &[u8], counts: bool) -> Bhs {
         let mut bhs = [0; BHS_BYTES];
         (bhs[0], bhs[1]) = (opcode, flags);

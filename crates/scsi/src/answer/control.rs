@@ -37,7 +37,7 @@ pub(crate) fn reserve_in(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     out
 }
 
-/// What mode parameter headers and block descriptors say about the medium.
+/// The medium, for mode parameter headers and block descriptors.
 pub(crate) fn medium(itl: &Itl) -> Medium {
     Medium {
         capacity_blocks: itl.unit().capacity_blocks(),
@@ -51,8 +51,7 @@ pub(crate) fn mode_sense(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     mode::mode_sense(cdb, current, itl.unit().default_mode(), &medium(itl))
 }
 
-/// START STOP UNIT. Power conditions other than `START_VALID` change nothing; stopping first syncs the
-/// medium.
+/// START STOP UNIT. Power conditions other than `START_VALID` change nothing; the medium is synced before a stop.
 pub(crate) fn start_stop(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Plan {
     const NO_FLUSH: u8 = 0x04;
     const START: u8 = 0x01;

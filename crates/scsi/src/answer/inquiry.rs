@@ -8,7 +8,7 @@ use linerate_scsi_proto::{
     wire::be16,
 };
 
-/// EVPD: the CDB asks for a vital product data page.
+/// EVPD: the CDB requests a vital product data page.
 const EVPD: u8 = 0x01;
 
 pub(crate) fn inquiry(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {

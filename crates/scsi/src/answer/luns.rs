@@ -5,7 +5,7 @@ use linerate_scsi_proto::lun;
 use linerate_scsi_proto::sense::Sense;
 use linerate_scsi_proto::wire::be32;
 
-/// REPORT LUNS (SPC-4 6.33). There are no well known logical units to report.
+/// REPORT LUNS (SPC-4 6.33). There are no well known logical units.
 pub(crate) fn report_luns(inventory: &Inventory, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     let units = match cdb[2] {
         0 | 2 => inventory.units(),

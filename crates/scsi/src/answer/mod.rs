@@ -1,8 +1,7 @@
-//! Commands that are answered at once, from what the unit knows about itself.
+//! Commands that are answered at once, from the facts of the unit.
 //!
-//! [`inquiry`] and [`vpd`] say who it is, [`report`] how large and how well, [`ports`] how to reach it,
-//! [`control`] reads and changes its state. Each function returns the data-in already cut to the CDB's
-//! allocation length.
+//! [`inquiry`] and [`vpd`] have its identity, [`report`] its size and health, [`ports`] its ports; [`control`] reads
+//! and changes its state. Each function returns the data-in already cut to the CDB's allocation length.
 
 pub(crate) mod control;
 pub(crate) mod inquiry;

@@ -1,4 +1,4 @@
-//! REPORT TARGET PORT GROUPS: which ports there are, and the unit's access state in each group of them (SPC-4 6.37).
+//! REPORT TARGET PORT GROUPS: the ports, and the unit's access state in each port group (SPC-4 6.37).
 
 use crate::{TargetPort, nexus::Itl, unit::access::PortGroupAccess};
 use linerate_scsi_proto::{

@@ -5,7 +5,7 @@ use linerate_scsi_proto::capacity::Capacity;
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use linerate_scsi_proto::wire::{be16, be32};
 
-/// REQUEST SENSE: the oldest unit attention, which it clears; else whether the unit is ready (SPC-4 6.39).
+/// REQUEST SENSE: the oldest unit attention, which it clears; otherwise whether the unit is ready (SPC-4 6.39).
 pub(crate) fn request_sense(itl: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let sense = itl.unit().change(|state| {
         if let Some(attention) = state.take_attention(itl.id()) {
@@ -44,7 +44,7 @@ fn capacity(itl: &Itl) -> Capacity {
     }
 }
 
-/// LOG SENSE: the list of pages, and informational exceptions, of which there are none.
+/// LOG SENSE: the list of pages, and informational exceptions (there are none).
 pub(crate) fn log_sense(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     let mut out = match (cdb[2] & 0x3F, cdb[3]) {
         (0x00, 0) => vec![0x00, 0, 0, 2, 0x00, 0x2F],
@@ -56,7 +56,7 @@ pub(crate) fn log_sense(_: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     Ok(out)
 }
 
-/// READ DEFECT DATA (10): no defects, in the format that the CDB asks for.
+/// READ DEFECT DATA (10): no defects, in the requested format.
 pub(crate) fn defect_data_10(_: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     let mut out = vec![0, cdb[2] & 0x1F, 0, 0];
     out.truncate(usize::from(be16(cdb, 7)));

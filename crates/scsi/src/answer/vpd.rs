@@ -18,7 +18,7 @@ use linerate_scsi_proto::{
 
 type BuildPage = fn(&Itl) -> Vec<u8>;
 
-/// Page codes in ascending order with what builds their body.
+/// Page codes in ascending order, with the function that builds their body.
 static PAGES: &[(u8, BuildPage)] = &[
     (code::SUPPORTED, |_| PAGES.iter().map(|(code, _)| *code).collect()),
     (code::SERIAL_NUMBER, |itl| itl.unit().config().identity.serial.clone().into_bytes()),
@@ -100,7 +100,7 @@ fn block_limits(config: &UnitConfig) -> BlockLimits {
         max_compare_blocks: MAX_COMPARE_BLOCKS,
         granularity_blocks: granularity as u16,
         max_transfer_blocks: MAX_TRANSFER_BYTES / config.block_bytes,
-        // 1 MiB: longer transfers gain nothing and delay other commands.
+        // 1 MiB: longer transfers are not faster and delay other commands.
         best_transfer_blocks: (1 << 20) / config.block_bytes,
         max_write_same_blocks: u64::from(MAX_WRITE_SAME_BLOCKS),
         ..BlockLimits::default()

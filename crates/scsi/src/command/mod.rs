@@ -1,8 +1,8 @@
-//! From a CDB to a plan: the full path, which every command but an undisturbed READ or WRITE takes.
+//! From a CDB to a plan: the full path, for every command except an undisturbed READ or WRITE.
 //!
 //! Order of checks (SAM-5 5.1, SPC-4 4.5.6): does the command exist, is a unit attention pending, is the port in
-//! standby or worse, does a reservation forbid it, is the unit ready, are all bits outside the command's usage
-//! mask zero; then its handler runs.
+//! standby or worse, does a reservation forbid the command, is the unit ready, are all bits outside the command's usage
+//! mask zero. Then its handler runs.
 
 mod table;
 mod usage;
@@ -23,7 +23,7 @@ use linerate_scsi_proto::opcode::{INQUIRY, REPORT_LUNS, REQUEST_SENSE};
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::sync::Arc;
 
-/// A command on its way to its handler.
+/// A command for its handler.
 #[derive(Clone, Copy)]
 pub(crate) struct CommandRequest<'a> {
     pub(crate) cdb: &'a [u8; 16],
@@ -37,7 +37,7 @@ pub(crate) fn begin(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Plan 
 }
 
 fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, Refusal> {
-    // A unit attention outranks an unknown opcode, but not these three (SAM-5 5.14.1).
+    // A unit attention has priority over an unknown opcode, but not over these three (SAM-5 5.14.1).
     let reports_anyway = matches!(cdb[0], INQUIRY | REPORT_LUNS | REQUEST_SENSE);
     if !reports_anyway
         && itl.fast_path() & fast_path::ATTENTION != 0
@@ -66,7 +66,7 @@ fn dispatch(itl: &Arc<Itl>, cdb: &[u8; 16], expected: Expected) -> Result<Plan, 
     (command.handler)(itl, &CommandRequest { cdb, expected })
 }
 
-/// What a LUN that does not exist answers (SPC-4 6.6.2, 6.33, 6.39; SAM-5 5.13.4).
+/// The answer of a LUN that does not exist (SPC-4 6.6.2, 6.33, 6.39; SAM-5 5.13.4).
 pub(crate) fn missing_lun(inventory: &Inventory, cdb: &[u8; 16]) -> Reply {
     let unsupported = Sense::illegal(code::LUN_NOT_SUPPORTED);
     let answer = match cdb[0] {

@@ -1,8 +1,8 @@
 //! The command table: every command of this device server, one row each.
 //!
-//! A row's usage mask is what REPORT SUPPORTED OPERATION CODES shows and also what a CDB is checked against:
-//! a one bit may be used, a zero bit must be zero. So protection fields, ANCHOR, NACA and the like are
-//! refused by not being here.
+//! REPORT SUPPORTED OPERATION CODES returns a row's usage mask, and CDBs are checked against it: a bit that is set may
+//! be used, a bit that is clear must be zero. So protection fields, ANCHOR, NACA and others are refused because they
+//! are not in the mask.
 
 use super::{Handler, report_opcodes};
 use crate::{
@@ -95,14 +95,14 @@ pub(crate) fn find(config: &UnitConfig, cdb: &[u8; 16]) -> Result<&'static Comma
     rows.find(|row| row.service_action.is_none_or(|action| action == cdb[1] & 0x1F)).ok_or(Sense::cdb(1))
 }
 
-/// A reply that needs nothing but the CDB, or a refusal.
+/// A reply that depends only on the CDB, or a refusal.
 macro_rules! data {
     ($function:path) => {
         |itl, request| Ok(Plan::Reply(Reply::data($function(itl, request.cdb)?)))
     };
 }
 
-/// A reply that needs nothing but the CDB and is never refused.
+/// A reply that depends only on the CDB and is never refused.
 macro_rules! always {
     ($function:path) => {
         |itl, request| Ok(Plan::Reply(Reply::data($function(itl, request.cdb))))

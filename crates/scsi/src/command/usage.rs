@@ -6,8 +6,7 @@ use linerate_scsi_proto::sense::Sense;
 use linerate_scsi_proto::wire::{be16, be32};
 
 const TIMEOUTS_LEN: u16 = 10;
-/// Nominal time is not given (0); after 60 seconds without an answer an initiator may look what became of a
-/// command.
+/// The nominal time is not given (0); after 60 seconds without an answer an initiator may check the state of a command.
 const TIMEOUTS: [u8; 12] = [0, TIMEOUTS_LEN as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60];
 
 pub(crate) fn report_opcodes(itl: &Itl, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
@@ -40,7 +39,7 @@ fn all(rows: impl Iterator<Item = &'static CommandRow>, with_timeouts: bool) -> 
     out
 }
 
-/// The row that reporting options 1 (opcode without service actions), 2 (with) or 3 (either) pick.
+/// The row for reporting options 1 (opcode without service actions), 2 (with) or 3 (either).
 fn select(
     rows: &[&'static CommandRow],
     options: u8,

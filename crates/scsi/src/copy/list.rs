@@ -1,4 +1,4 @@
-//! The EXTENDED COPY parameter list (SPC-4 6.4.2): what the sender asks for, checked as far as its bytes go.
+//! The EXTENDED COPY parameter list (SPC-4 6.4.2): the request of the sender, with all checks that need only its bytes.
 
 use super::limits::{MAX_DESCRIPTOR_BYTES, MAX_SEGMENT_BYTES, MAX_SEGMENTS, MAX_TARGETS};
 use linerate_scsi_proto::sense::{Sense, code};
@@ -13,13 +13,13 @@ pub(super) const BLOCK_TO_BLOCK_OFFSET: u8 = 0x0A;
 /// A parameter list that can be carried out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CopyList {
-    /// `None` when the sender will not ask how it went (LIST ID USAGE 3).
+    /// `None` if the sender will not request the result (LIST ID USAGE 3).
     pub(super) list_id: Option<u8>,
     pub(super) targets: Vec<CopyTarget>,
     pub(super) segments: Vec<Segment>,
 }
 
-/// A unit, named by its NAA designator (any other designator names none of ours).
+/// A unit, identified by its NAA designator (other designators match none of our units).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CopyTarget {
     pub(super) naa: Vec<u8>,

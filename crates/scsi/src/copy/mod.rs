@@ -1,9 +1,8 @@
 //! Third-party copy: EXTENDED COPY (LID1) and its reports (SPC-4 6.4, 6.18).
 //!
-//! A parameter list names units by NAA designator and what to move between them. Units are looked up among
-//! those that the asking nexus sees, so a copy reaches nothing that its sender could not read or write
-//! itself; reservations, write protection and stopped units are checked for every unit of the copy, at the
-//! time of every piece.
+//! A parameter list names units by NAA designator and the blocks to copy between them. Units are looked up among those
+//! that the sender's nexus sees, so a copy cannot reach data that its sender could not read or write itself.
+//! Reservations, write protection and stopped units are checked for every unit of the copy, before every piece.
 
 mod list;
 mod reports;

@@ -1,4 +1,4 @@
-//! What a copy manager tells about itself and about finished copies.
+//! The reports of a copy manager about itself and about finished copies.
 
 use super::{
     limits::{MAX_DESCRIPTOR_BYTES, MAX_SEGMENT_BYTES, MAX_SEGMENTS, MAX_TARGETS},
@@ -37,7 +37,7 @@ pub(crate) fn operating_parameters(_: &Itl, cdb: &[u8; 16]) -> Vec<u8> {
     out[10..12].copy_from_slice(&(MAX_SEGMENTS as u16).to_be_bytes());
     out[12..16].copy_from_slice(&(MAX_DESCRIPTOR_BYTES as u32).to_be_bytes());
     out[16..20].copy_from_slice(&MAX_SEGMENT_BYTES.to_be_bytes());
-    // Concurrent copies are as many as commands fit; granularity is 2^9 bytes.
+    // The number of concurrent copies is not limited separately; granularity is 2^9 bytes.
     out[36] = 255;
     out[37] = 9;
     let types = [BLOCK_TO_BLOCK, BLOCK_TO_BLOCK_OFFSET, IDENTIFICATION_TARGET];

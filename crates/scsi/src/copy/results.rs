@@ -18,7 +18,7 @@ pub(crate) struct CopyResult {
 pub(crate) struct CopyResults(VecDeque<CopyResult>);
 
 impl CopyResults {
-    /// Keeps a result, in place of an earlier one with the same list identifier.
+    /// Stores a result, in place of an earlier one with the same list identifier.
     pub(super) fn keep(&mut self, result: CopyResult) {
         self.0.retain(|old| (old.nexus, old.list_id) != (result.nexus, result.list_id));
         if self.0.len() == HELD_RESULTS {

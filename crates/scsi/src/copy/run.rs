@@ -1,4 +1,4 @@
-//! Carries out a copy: read a piece from one unit, write it to another, until all segments are done.
+//! Executes a copy: reads a piece from one unit, writes it to another, until all segments are done.
 
 use super::{
     list::{self, Amount, CopyList, CopyTarget, Segment},
@@ -17,7 +17,7 @@ use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use linerate_scsi_proto::wire::be32;
 use std::sync::Arc;
 
-/// Header, all descriptors, and room for what is refused with a better reason than "too long".
+/// Header, all descriptors, and some space, so that a list that is too long is refused with a better reason.
 const MAX_LIST_BYTES: u32 = 64 << 10;
 
 pub(crate) fn extended_copy(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
@@ -32,7 +32,7 @@ pub(crate) fn extended_copy(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Res
     Ok(plan(itl, asked_bytes, Copy { asked_bytes, job, piece: None, entry: None }))
 }
 
-/// A segment with its units found and its range checked.
+/// A segment with its units, and with a checked range.
 struct Move {
     source: Arc<Itl>,
     destination: Arc<Itl>,
@@ -45,7 +45,7 @@ struct Job {
     list_id: Option<u8>,
     moves: Vec<Move>,
     next: usize,
-    /// Within the move that is under way.
+    /// Position in the current move.
     done_bytes: u64,
     total_bytes: u64,
 }
@@ -125,12 +125,12 @@ impl Copy {
 }
 
 impl Job {
-    /// The move that is under way, if it is not the end.
+    /// The current move, if there is one.
     fn current(&self) -> Option<&Move> {
         self.moves.get(self.next)
     }
 
-    /// Goes on to the next move that has something to do.
+    /// Continues with the next move that is not empty.
     fn skip_finished(&mut self) {
         while self.current().is_some_and(|current| current.len_bytes == self.done_bytes) {
             self.next += 1;
@@ -139,7 +139,7 @@ impl Job {
     }
 
     fn record(&self, itl: &Itl, succeeded: bool) {
-        // The list asked for no results to keep.
+        // The list requested no results.
         let Some(list_id) = self.list_id else { return };
         let (segments_done, copied_bytes) = (self.next as u16, self.total_bytes);
         let result = CopyResult { nexus: itl.id(), list_id, succeeded, segments_done, copied_bytes };
@@ -151,8 +151,7 @@ const fn aborted(code: u16) -> Sense {
     Sense::new(SenseKey::CopyAborted, code)
 }
 
-/// Whether the copying nexus may touch this unit in this way, now. Its own unit attentions do not matter
-/// here.
+/// Whether the copying nexus may access this unit in this way now. Its own unit attentions are ignored here.
 fn may(itl: &Itl, stops: u32) -> Result<(), Sense> {
     if itl.fast_path() & stops & !fast_path::ATTENTION == 0 {
         Ok(())
@@ -161,7 +160,7 @@ fn may(itl: &Itl, stops: u32) -> Result<(), Sense> {
     }
 }
 
-/// Finds the units and checks the ranges of all segments before the first byte moves.
+/// Finds the units and checks the ranges of all segments before the first byte is copied.
 fn resolve(itl: &Itl, list: &CopyList) -> Result<Vec<Move>, Sense> {
     let units = list.targets.iter().map(|target| find_unit(itl, target)).collect::<Result<Vec<_>, _>>()?;
     list.segments.iter().map(|segment| resolve_segment(segment, &units)).collect()

@@ -1,7 +1,7 @@
 //! MODE SENSE and MODE SELECT. The pages themselves are in `linerate_scsi_proto::mode`.
 //!
-//! Initiators may change WCE (caching page), `D_SENSE` and SWP (control page). Pages are shared by all initiators and not
-//! saved.
+//! Initiators may change WCE (caching page), `D_SENSE` and SWP (control page). All initiators share the pages; they are
+//! not saved.
 
 mod select;
 mod sense;

@@ -8,8 +8,7 @@ use linerate_scsi_proto::{
 
 const LENGTH_ERROR: Sense = Sense::illegal(code::PARAMETER_LIST_LENGTH);
 
-/// Checks a whole parameter list and returns the values it asks for. The caller applies them only if all of the list is
-/// right.
+/// Checks a whole parameter list and returns its values. The caller applies them only if the whole list is valid.
 pub(crate) fn select(
     list: &[u8],
     form: ModeForm,
@@ -29,7 +28,7 @@ pub(crate) fn select(
     Ok(values)
 }
 
-/// A block descriptor may only repeat the values in force: neither capacity nor block size can be changed.
+/// A block descriptor may only repeat the current values: neither capacity nor block size can be changed.
 fn check_descriptor(descriptor: BlockDescriptor, at: usize, medium: &Medium) -> Result<(), Sense> {
     let (blocks, all, block_bytes) = match descriptor {
         BlockDescriptor::None => return Ok(()),
@@ -47,7 +46,7 @@ fn check_descriptor(descriptor: BlockDescriptor, at: usize, medium: &Medium) -> 
     Ok(())
 }
 
-/// Checks the page at the head of `rest` and takes its changeable bits; returns its length.
+/// Checks the first page of `rest` and takes its changeable bits; returns its length.
 fn apply_page(rest: &[u8], at: usize, current: ModeValues, values: &mut ModeValues) -> Result<usize, Sense> {
     const SPF: u8 = 0x40;
     let codes = page_codes(rest).ok_or(LENGTH_ERROR)?;
@@ -57,7 +56,7 @@ fn apply_page(rest: &[u8], at: usize, current: ModeValues, values: &mut ModeValu
     }
     let (now, mask) = (current.page(codes), changeable(codes));
     let wanted = rest.get(..now.len()).ok_or(LENGTH_ERROR)?;
-    // Byte 0 holds PS, which is reserved here; every other bit that cannot change must be as it is.
+    // Byte 0 has PS, which is reserved here. Every other bit that cannot change must have its current value.
     for index in 1..now.len() {
         if (wanted[index] ^ now[index]) & !mask[index] != 0 {
             return Err(Sense::parameter((at + index) as u16));

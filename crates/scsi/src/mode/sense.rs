@@ -15,7 +15,7 @@ const DBD: u8 = 0x08;
 /// LLBAA: the initiator accepts a long block descriptor.
 const LLBAA: u8 = 0x10;
 
-/// The medium, as headers and block descriptors show it.
+/// The medium, for headers and block descriptors.
 pub(crate) struct Medium {
     pub(crate) capacity_blocks: u64,
     pub(crate) block_bytes: u32,
@@ -48,7 +48,7 @@ pub(crate) fn mode_sense(
     Ok(out)
 }
 
-/// PC: which values a MODE SENSE shows (SPC-4 table 172).
+/// PC: the values that a MODE SENSE returns (SPC-4 table 172).
 #[derive(Clone, Copy)]
 enum PageControl {
     Current,

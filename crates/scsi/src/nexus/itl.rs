@@ -17,7 +17,7 @@ pub(crate) struct Itl {
 }
 
 impl Itl {
-    /// A nexus that its unit knows from now on.
+    /// A new nexus, known to its unit from now on.
     pub(super) fn attached(unit: &Arc<LogicalUnit>, lun: u16, nexus: &Nexus, this: Weak<Nexus>) -> Arc<Self> {
         let signals = Arc::new(Signals::new(nexus.id, nexus.port.clone()));
         unit.attach(signals.clone());
@@ -41,7 +41,7 @@ impl Itl {
         self.signals.port()
     }
 
-    /// The nexus that this belongs to; none after it was dropped.
+    /// The nexus to which this belongs; None after it was dropped.
     pub(crate) fn nexus(&self) -> Option<Arc<Nexus>> {
         self.nexus.upgrade()
     }
@@ -108,8 +108,8 @@ impl Itl {
         }
     }
 
-    /// How much data-out to take for a command that asks for `asked_bytes`: a transfer that the initiator cut
-    /// short is done as far as it goes if it ends on a block boundary, and refused as a whole if not.
+    /// How much data-out to accept for a command of `asked_bytes`: a transfer that the initiator shortened is done up
+    /// to its end if that is a block boundary, and otherwise refused as a whole.
     pub(crate) fn data_out_len(&self, asked_bytes: u32, expected: Expected) -> Result<u32, Refusal> {
         if expected.out_bytes >= asked_bytes {
             Ok(asked_bytes)

@@ -1,4 +1,4 @@
-//! The `I_T` nexus: one initiator port at one target port, and its way to every logical unit.
+//! The `I_T` nexus: one initiator port at one target port, and its access to every logical unit.
 
 mod itl;
 
@@ -18,14 +18,13 @@ pub struct Nexus {
     inventory: Arc<Inventory>,
     id: u64,
     port: Arc<PortPair>,
-    /// By the place of the unit in the inventory. Filled by the first command, so that an idle session of a target
-    /// with many LUNs stays small; what happened to the unit before that is covered by the power-on attention
-    /// that the first command meets.
+    /// By the index of the unit in the inventory. The first command fills an entry, so that an idle session of a target
+    /// with many LUNs stays small. The power-on attention of the first command covers earlier events of the unit.
     itls: LunTable<Arc<Itl>>,
 }
 
 impl Inventory {
-    /// A new `I_T` nexus. A session that is reinstated must [`Nexus::logout`] its predecessor first.
+    /// A new `I_T` nexus. On session reinstatement the old nexus must [`Nexus::logout`] first.
     pub fn login(self: &Arc<Self>, initiator: InitiatorPort, relative_port: u16) -> Arc<Nexus> {
         Nexus::new(self.clone(), initiator, relative_port)
     }
@@ -66,7 +65,7 @@ impl Nexus {
         self.itls.iter().filter(|(_, itl)| !itl.unit().is_retired()).count()
     }
 
-    /// The first unit that `is_it` holds for.
+    /// The first unit for which `is_it` is true.
     pub(crate) fn find(&self, is_it: impl Fn(&LogicalUnit) -> bool) -> Option<&Arc<Itl>> {
         let units = self.inventory.units();
         let (lun, _) = units.iter().find(|(_, unit)| is_it(unit))?;
@@ -86,7 +85,7 @@ impl Nexus {
     }
 
     /// `I_T` nexus loss: the session has ended. Aborts its tasks and releases SCSI-2 reservations; persistent
-    /// reservations stay. May be called again.
+    /// reservations are kept. May be called again.
     pub fn logout(&self) {
         for (_, itl) in self.itls.iter() {
             itl.unit().detach(self.id);

@@ -1,4 +1,4 @@
-//! What a command amounts to: the answer of [`Nexus::begin`](crate::Nexus::begin).
+//! The plan of a command: the result of [`Nexus::begin`](crate::Nexus::begin).
 
 mod refusal;
 mod reply;
@@ -10,14 +10,13 @@ pub use transfer::{Expected, Extent, Residual};
 
 use crate::Task;
 
-/// The next move for one command.
+/// The next action for one command.
 #[derive(Debug)]
 pub enum Plan {
     /// Send these bytes of the medium, then GOOD.
     Read(Extent),
-    /// Receive these bytes into the medium, then GOOD. [`Nexus::end_write`](crate::Nexus::end_write) must
-    /// follow exactly once, also if the command fails: until then the blocks are closed to COMPARE AND
-    /// WRITE.
+    /// Receive these bytes into the medium, then GOOD. [`Nexus::end_write`](crate::Nexus::end_write) must follow
+    /// exactly once, also if the command fails: until then COMPARE AND WRITE cannot use the blocks.
     Write(Extent),
     /// The answer is ready.
     Reply(Reply),

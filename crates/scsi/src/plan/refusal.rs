@@ -1,4 +1,4 @@
-//! Why a command is refused: sense data, or a status that has none. A handler can use `?` for all of them.
+//! Why a command is refused: sense data, or a status without sense. A handler can use `?` for all of them.
 
 use super::Reply;
 use linerate_scsi_proto::sense::{Sense, code};
@@ -9,7 +9,7 @@ use linerate_scsi_proto::status::Status;
 pub(crate) enum Refusal {
     /// CHECK CONDITION.
     Sense(Sense),
-    /// CHECK CONDITION because the data-out is of the wrong length; the CDB asked for this many bytes.
+    /// CHECK CONDITION because the data-out has the wrong length; the CDB requires this many bytes.
     DataOutLength { asked_bytes: u32 },
     /// RESERVATION CONFLICT.
     Conflict,

@@ -7,14 +7,14 @@ use linerate_scsi_proto::status::Status;
 pub struct Reply {
     /// The status byte.
     pub status: Status,
-    /// Encoded sense data, fixed or descriptor format as `D_SENSE` says; empty unless CHECK CONDITION.
+    /// Encoded sense data, in the format that `D_SENSE` selects; empty unless CHECK CONDITION.
     pub sense: Vec<u8>,
     /// Data-in, cut to the allocation length but not to the expected length: the transport cuts and counts.
     pub data_in: Vec<u8>,
-    /// Data-out bytes that the CDB asked for, for the residual of commands that write.
+    /// Data-out bytes that the CDB requires, for the residual of commands that write.
     pub asked_out_bytes: u32,
-    /// The command has ended tasks of other nexuses (PREEMPT AND ABORT): it is answered when nothing of them is under way
-    /// any more. What it ended, [`crate::Nexus::abort_epoch`] tells.
+    /// The command has ended tasks of other nexuses (PREEMPT AND ABORT): it is answered when none of their operations
+    /// is in progress any more. [`crate::Nexus::abort_epoch`] identifies the ended tasks.
     pub ended_tasks: bool,
 }
 

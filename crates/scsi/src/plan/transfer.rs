@@ -1,7 +1,6 @@
-//! How many bytes a command moves, from where, and how that differs from what the initiator expects.
+//! How many bytes a command moves, from which offset, and the difference from the initiator's expectation.
 
-/// What the initiator expects to move, from the R and W bits and the Expected Data Transfer Length of its
-/// request.
+/// The transfer that the initiator expects, from the R and W bits and the Expected Data Transfer Length of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// Bytes the initiator is ready to receive (0 when the R bit is clear).
@@ -17,13 +16,13 @@ pub struct Extent {
     pub offset_bytes: u64,
     /// Bytes to move: the CDB's length, cut to what the initiator expects.
     pub len_bytes: u32,
-    /// Bytes the CDB asked for: the residual is this against the expected length.
+    /// Bytes that the CDB requires: the residual compares them with the expected length.
     pub asked_bytes: u32,
     /// The data must be on stable storage before GOOD (FUA, or the write cache is off).
     pub durable: bool,
 }
 
-/// The difference between what the initiator expected and what the command moves (RFC 7143 11.4.5).
+/// The difference between the expected and the moved bytes (RFC 7143 11.4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
     /// Equal.

@@ -25,7 +25,7 @@ pub(crate) fn read_reservation(state: &Persistent) -> Vec<u8> {
     with_header(state, &body)
 }
 
-/// REPORT CAPABILITIES: `ALL_TG_PT` yes, APTPL where they can be kept; `SPEC_I_PT` and compatible reservation handling no;
+/// REPORT CAPABILITIES: `ALL_TG_PT` yes, APTPL if they can be kept; `SPEC_I_PT` and compatible reservation handling no;
 /// all six types.
 pub(crate) fn report_capabilities(state: &Persistent, can_keep: bool) -> Vec<u8> {
     const ATP_C: u8 = 0x04;
@@ -36,7 +36,7 @@ pub(crate) fn report_capabilities(state: &Persistent, can_keep: bool) -> Vec<u8>
     vec![0, 8, ATP_C | on(can_keep, PTPL_C), TMV | on(state.kept, PTPL_A), 0xEA, 0x01, 0, 0]
 }
 
-/// What [`full_status`] said once, as a state that initiators find after a power loss: its generation begins anew.
+/// The state from a saved [`full_status`], as initiators find it after a power loss: its generation begins at 0 again.
 /// None: it is damaged.
 pub(crate) fn restored(bytes: &[u8]) -> Option<Persistent> {
     const DESCRIPTOR: usize = 24;

@@ -1,12 +1,12 @@
-//! Reservations: who may use the unit while somebody else has it.
+//! Reservations: which nexuses may use the unit while another one has reserved it.
 //!
-//! Two independent kinds exist. SCSI-2 RESERVE/RELEASE belongs to one `I_T` nexus and vanishes with it;
-//! persistent reservations belong to registered initiator ports and survive logout, and power loss where the
-//! volume keeps them and the initiator asks for it (APTPL). While anybody is registered, RESERVE and RELEASE
-//! conflict (SPC-2 5.5.1), so the two never overlap.
+//! There are two independent kinds. SCSI-2 RESERVE/RELEASE belongs to one `I_T` nexus and ends with it. Persistent
+//! reservations belong to registered initiator ports and survive logout. They survive power loss if the volume keeps
+//! them and the initiator requests this (APTPL). While any port is registered, RESERVE and RELEASE conflict (SPC-2
+//! 5.5.1), so the two kinds never overlap.
 //!
-//! The rules are data: every row of the command table names an [`Access`], and [`Reservations::conflicts`]
-//! turns it into a verdict (SPC-4 table 65, SBC-3 table 13).
+//! The rules are data: every row of the command table has an [`Access`], and [`Reservations::conflicts`] evaluates it
+//! (SPC-4 table 65, SBC-3 table 13).
 
 mod full_status;
 mod persistent;
@@ -27,9 +27,9 @@ pub(crate) enum Access {
     UnlessReserved,
     /// Allowed under the write exclusive types.
     Read,
-    /// Conflicts under every type, unless this nexus holds it or the type lets registrants in.
+    /// Conflicts under every type, unless this nexus holds the reservation or the type permits registrants.
     Write,
-    /// START STOP UNIT: stopping is like a write, starting is always allowed.
+    /// START STOP UNIT: a stop is treated like a write, a start is always permitted.
     Stop,
 }
 
@@ -57,7 +57,7 @@ impl Reservations {
         }
     }
 
-    /// RESERVE (6) and (10): takes the unit for this nexus, or conflicts.
+    /// RESERVE (6) and (10): reserves the unit for this nexus, or conflicts.
     pub(crate) fn reserve(&mut self, nexus: u64) -> bool {
         let free = self.scsi2.is_none_or(|holder| holder == nexus) && self.persistent.is_empty();
         if free {
@@ -66,7 +66,7 @@ impl Reservations {
         free
     }
 
-    /// RELEASE (6) and (10): a release by anyone but the holder does nothing and is GOOD (SPC-2 7.17).
+    /// RELEASE (6) and (10): a release by another nexus than the holder does nothing and is GOOD (SPC-2 7.17).
     pub(crate) fn release(&mut self, nexus: u64) -> bool {
         if !self.persistent.is_empty() {
             return false;

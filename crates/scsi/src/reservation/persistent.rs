@@ -1,7 +1,7 @@
 //! Persistent reservations: registrations, the reservation, and the PERSISTENT RESERVE OUT service actions.
 //!
-//! Every action is a function from state to state that either refuses and changes nothing, or applies and
-//! reports in [`Changes`] whom the unit must tell (SPC-4 5.13).
+//! Every action is a function from state to state. It either refuses and changes nothing, or applies and lists in
+//! [`Changes`] the nexuses that the unit must inform (SPC-4 5.13).
 
 use crate::plan::Refusal;
 use crate::port::PortPair;
@@ -55,23 +55,23 @@ pub(crate) struct Registrant {
     pub(crate) key: u64,
 }
 
-/// The reservation. For the all-registrants types every registrant holds it and `holder` is who made it.
+/// The reservation. For the all-registrants types every registrant holds it and `holder` is the one that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {
     pub(crate) kind: Kind,
     pub(crate) holder: PortPair,
 }
 
-/// Whom an action concerns besides its sender.
+/// The other nexuses that an action affects.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     /// Unit attentions to establish.
     pub(crate) attentions: Vec<(PortPair, u16)>,
-    /// Ports whose commands are to be aborted.
+    /// Ports whose commands must be aborted.
     pub(crate) aborted: Vec<PortPair>,
 }
 
-/// Registrations of one unit, more than any cluster has. The limit keeps initiators from filling the memory.
+/// Most registrations of one unit, more than any cluster needs. The limit prevents initiators from filling the memory.
 const MAX_REGISTRANTS: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -79,9 +79,9 @@ pub(crate) struct Persistent {
     pub(crate) registrants: Vec<Registrant>,
     pub(crate) reservation: Option<Reservation>,
     pub(crate) generation: u32,
-    /// Kept over a power loss, as the last registration asked for.
+    /// Kept over a power loss, as requested by the last registration.
     pub(crate) kept: bool,
-    /// Counts what was written down, so that an older state never replaces a newer one.
+    /// Counts saved states, so that an older state never replaces a newer one.
     pub(crate) saves: u64,
 }
 
@@ -162,7 +162,7 @@ impl Persistent {
         }
     }
 
-    /// Ends the reservation; the types that let registrants in tell them (SPC-4 5.13.11.2.2).
+    /// Ends the reservation; for the types that permit registrants, they are informed (SPC-4 5.13.11.2.2).
     fn drop_reservation(&mut self, sender: &PortPair, changes: &mut Changes) {
         if let Some(old) = self.reservation.take()
             && old.kind.lets_registrants_in()
@@ -232,7 +232,7 @@ impl Persistent {
         if !takes_over && !self.registrants.iter().any(|registrant| registrant.key == victim) {
             return Err(Refusal::Conflict);
         }
-        // The type counts only when a reservation is made.
+        // The type is used only when a reservation is made.
         let new_kind = if takes_over { Some(kind.ok_or(Sense::cdb(2))?) } else { None };
         let removed = self.remove_victims(port, victim, takes_over);
         let mut changes = Changes::default();
@@ -253,8 +253,8 @@ impl Persistent {
         Ok(changes)
     }
 
-    /// Removes the registrations that PREEMPT names. The sender stays when it takes the reservation over;
-    /// otherwise a sender that names its own key removes itself too.
+    /// Removes the registrations that PREEMPT names. The sender stays registered if it takes over the reservation;
+    /// otherwise a sender that names its own key also removes itself.
     fn remove_victims(&mut self, port: &PortPair, victim: u64, takes_over: bool) -> Vec<PortPair> {
         let mut removed = Vec::new();
         self.registrants.retain(|registrant| {
@@ -268,7 +268,7 @@ impl Persistent {
         removed
     }
 
-    /// REGISTER AND MOVE: hands registration and reservation to `to`.
+    /// REGISTER AND MOVE: transfers registration and reservation to `to`.
     pub(crate) fn register_and_move(
         &mut self,
         port: &PortPair,
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_access_table_of_all_six_types() {
-        // (type, registrant reads, registrant writes, stranger reads, stranger writes)
+        // (type, registrant reads, registrant writes, others read, others write)
         let table = [
             (Kind::WriteExclusive, true, false, true, false),
             (Kind::ExclusiveAccess, false, false, false, false),

@@ -1,4 +1,4 @@
-//! iSCSI transport IDs (SPC-4 7.6.4.6): an initiator port written as bytes.
+//! iSCSI transport IDs (SPC-4 7.6.4.6): an initiator port as bytes.
 
 use crate::InitiatorPort;
 

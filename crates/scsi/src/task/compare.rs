@@ -8,13 +8,12 @@ use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use linerate_scsi_proto::wire::be64;
 use std::{mem, sync::Arc};
 
-/// COMPARE AND WRITE: data-out is the blocks to compare with, then the blocks to write. It is never cut
-/// short.
+/// COMPARE AND WRITE: data-out is the blocks to compare with, then the blocks to write. It is never shortened.
 pub(crate) fn compare_and_write(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     check_protection(itl)?;
     let extent = itl.extent(be64(request.cdb, 2), u32::from(request.cdb[13]))?;
     let asked_bytes = 2 * extent.asked_bytes;
-    // A length that did not fit into its one byte and left the data behind.
+    // The length did not fit into its one byte, but the data is announced.
     if asked_bytes == 0 && request.expected.out_bytes != 0 {
         return Err(Sense::cdb(13).into());
     }
@@ -50,7 +49,7 @@ enum State {
     Writing(Vec<u8>),
 }
 
-/// Works through the blocks in chunks; the section spans all of them from first read to last write.
+/// Processes the blocks in chunks; the section covers all of them from the first read to the last write.
 struct ReadModifyWrite {
     rule: Rule,
     offset_bytes: u64,
@@ -65,8 +64,8 @@ impl ReadModifyWrite {
         Self { rule, offset_bytes, out_bytes, durable, state: State::Collecting, section: None }
     }
 
-    /// Length on the medium of what `data` still covers, at most one chunk. A comparison is never split: its
-    /// longest data is 255 blocks.
+    /// Length on the medium of the rest of `data`, at most one chunk. A comparison is never split: its longest data is
+    /// 255 blocks.
     fn chunk_bytes(&self, data: &[u8]) -> usize {
         match self.rule {
             Rule::Compare => data.len() / 2,
@@ -94,7 +93,7 @@ impl ReadModifyWrite {
         TaskStep::Medium { lun: itl.lun(), op: MediumOp::Read { offset_bytes: self.offset_bytes, len_bytes } }
     }
 
-    /// What to write over `old`, and the data that remains for later chunks.
+    /// The data to write over `old`, and the data that remains for later chunks.
     fn combine(&self, mut data: Vec<u8>, mut old: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>), Sense> {
         let rest = data.split_off(old.len().min(data.len()));
         match self.rule {

@@ -1,7 +1,7 @@
-//! Commands of several steps, as state machines that the caller drives.
+//! Commands of several steps, as state machines for the caller.
 //!
-//! One file per family; each implements [`Steps`], which sees only what went right. What went wrong (the
-//! medium, an abort by somebody else, a caller that answers what was not asked) is handled here, once.
+//! One file per family; each implements [`Steps`], which sees only successful steps. Failures (the medium, an abort by
+//! another nexus, a wrong answer of the caller) are handled here, once.
 
 mod compare;
 mod parameters;
@@ -25,14 +25,14 @@ use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::{fmt, sync::Arc};
 use thiserror::Error;
 
-/// A command in progress. Drive it: `next(Input::Start)`, then answer what each [`TaskStep`] asks until
-/// `Done`. Dropping a task at any point aborts it and frees what it holds.
+/// A command in progress. Call `next(Input::Start)`, then do what each [`TaskStep`] requests until `Done`. A task that
+/// is dropped is aborted and releases its locks.
 pub struct Task {
     itl: Arc<Itl>,
     steps: Box<dyn Steps>,
     abort_epoch: u32,
     asked_out_bytes: u32,
-    /// Length of the bytes that the last step asked for.
+    /// Length of the bytes that the last step requested.
     awaited_bytes: usize,
 }
 
@@ -40,7 +40,7 @@ pub struct Task {
 pub(crate) trait Steps: Send {
     fn step(&mut self, itl: &Arc<Itl>, event: StepEvent) -> Result<TaskStep, Refusal>;
 
-    /// A medium operation failed, which ends the command: with what?
+    /// A medium operation failed, which ends the command. Returns the reply.
     fn medium_failed(&mut self, _: &Arc<Itl>, error: MediumError) -> Refusal {
         error.refusal()
     }
@@ -56,12 +56,12 @@ pub(crate) enum StepEvent {
     Resume,
 }
 
-/// What the caller tells a task.
+/// The caller's input for a task.
 #[derive(Debug)]
 pub enum Input {
     /// The first call.
     Start,
-    /// The data-out that [`TaskStep::DataOut`] asked for: exactly as many bytes.
+    /// The data-out that [`TaskStep::DataOut`] requested: exactly as many bytes.
     DataOut(Vec<u8>),
     /// How the medium operation went.
     Medium(Result<MediumResult, MediumError>),
@@ -69,7 +69,7 @@ pub enum Input {
     Resume,
 }
 
-/// What a task needs next.
+/// The next request of a task.
 #[derive(Debug)]
 pub enum TaskStep {
     /// Collect this many bytes of data-out (already cut to what the initiator expects; may be 0).
@@ -77,20 +77,18 @@ pub enum TaskStep {
         /// Bytes to collect.
         len_bytes: u32,
     },
-    /// Do this to the volume behind `lun` (the command's own LUN, except in EXTENDED COPY).
+    /// Do this on the volume of `lun` (the command's own LUN, except in EXTENDED COPY).
     Medium {
         /// LUN number within the inventory.
         lun: u16,
         /// The operation.
         op: MediumOp,
     },
-    /// Other commands hold the blocks: call `next(Input::Resume)` after the next turn of the loop, within
-    /// about 100 us.
+    /// Other commands hold the blocks: call `next(Input::Resume)` after the next turn of the loop, within about 100 us.
     Wait,
-    /// The command is over.
+    /// The command has ended.
     Done(Reply),
-    /// The command was aborted by someone who must not see a response (LUN RESET, PREEMPT AND ABORT): send
-    /// nothing.
+    /// The command was aborted in a way that permits no response (LUN RESET, PREEMPT AND ABORT): send nothing.
     Aborted,
 }
 
@@ -113,7 +111,7 @@ pub enum MediumOp {
         /// On stable storage before the answer.
         durable: bool,
     },
-    /// Write `pattern` (one block) again and again; answer [`MediumResult::Done`].
+    /// Write `pattern` (one block) repeatedly; answer [`MediumResult::Done`].
     Fill {
         /// First byte.
         offset_bytes: u64,
@@ -131,22 +129,23 @@ pub enum MediumOp {
         /// Length.
         len_bytes: u64,
     },
-    /// Everything written before to the range is on stable storage; answer [`MediumResult::Done`].
+    /// Make everything durable that was written to the range before; answer [`MediumResult::Done`].
     Sync {
         /// First byte.
         offset_bytes: u64,
         /// Length.
         len_bytes: u64,
     },
-    /// Persistent reservations for [`LogicalUnit::restore_reservations`](crate::LogicalUnit::restore_reservations) after a
-    /// power loss; empty: there are none to keep. On stable storage before the answer [`MediumResult::Done`].
+    /// Persistent reservations for [`LogicalUnit::restore_reservations`](crate::LogicalUnit::restore_reservations)
+    /// after a power loss; empty: there are none. They must be on stable storage before the answer
+    /// [`MediumResult::Done`].
     Keep {
-        /// Grows; a state never replaces one with a higher number.
+        /// It grows; a state never replaces one with a higher number.
         number: u64,
-        /// What to keep.
+        /// The state to keep.
         reservations: Vec<u8>,
     },
-    /// Provisioning state at `offset_bytes`; answer [`MediumResult::Mapped`]. A volume that cannot tell says
+    /// Provisioning state at `offset_bytes`; answer [`MediumResult::Mapped`]. A volume that does not know it answers
     /// mapped.
     Mapped {
         /// First byte.
@@ -156,24 +155,24 @@ pub enum MediumOp {
     },
 }
 
-/// What a medium operation brought.
+/// The result of a medium operation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum MediumResult {
     /// Done.
     Done,
     /// The bytes read.
     Data(Vec<u8>),
-    /// State of the run that starts at the asked offset.
+    /// State of the run that starts at the requested offset.
     Mapped {
         /// Allocated (true) or deallocated (false).
         mapped: bool,
-        /// Length of the run in bytes, at least one block, at most what was asked.
+        /// Length of the run in bytes, at least one block, at most the requested length.
         len_bytes: u64,
     },
 }
 
 impl Task {
-    /// Data-out bytes that the CDB asks for, for the residual.
+    /// Data-out bytes that the CDB requires, for the residual.
     pub fn asked_out_bytes(&self) -> u32 {
         self.asked_out_bytes
     }
@@ -202,7 +201,7 @@ impl Task {
             }
         };
         let step = match self.steps.step(&self.itl, event) {
-            // Nothing to collect is collected at once.
+            // A request for no data is completed at once.
             Ok(TaskStep::DataOut { len_bytes: 0 }) => {
                 self.steps.step(&self.itl, StepEvent::Bytes(Vec::new()))
             }
@@ -219,7 +218,7 @@ impl Task {
     }
 
     fn done(&mut self, reply: Reply) -> TaskStep {
-        // Locks go before the answer does: the initiator's next command must not find them.
+        // Locks are released before the answer: the initiator's next command must not find them.
         self.steps = Box::new(Finished);
         TaskStep::Done(Reply { asked_out_bytes: self.asked_out_bytes, ..reply })
     }
@@ -251,19 +250,19 @@ impl Steps for Finished {
     }
 }
 
-/// The caller answered what was not asked.
+/// The caller's answer does not fit the request.
 pub(crate) fn out_of_turn() -> Result<TaskStep, Refusal> {
     Err(Sense::new(SenseKey::HardwareError, code::INTERNAL_TARGET_FAILURE).into())
 }
 
-/// A plan for a command that sends `asked_out_bytes` of data-out.
+/// A plan for a command with `asked_out_bytes` of data-out.
 pub(crate) fn plan(itl: &Arc<Itl>, asked_out_bytes: u32, steps: impl Steps + 'static) -> Plan {
     let (abort_epoch, itl) = (itl.abort_epoch(), itl.clone());
     let steps = Box::new(steps);
     Plan::Task(Box::new(Task { itl, steps, abort_epoch, asked_out_bytes, awaited_bytes: 0 }))
 }
 
-/// The volume could not do it (fault: host, i.e. the storage behind the volume).
+/// The volume failed an operation (fault: host, i.e. the storage of the volume).
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum MediumError {
     /// Bytes cannot be read back. Becomes MEDIUM ERROR, UNRECOVERED READ ERROR.
@@ -272,13 +271,13 @@ pub enum MediumError {
     /// Bytes cannot be written. Becomes MEDIUM ERROR, WRITE ERROR.
     #[error("write error")]
     Write,
-    /// No room behind a thin volume. Becomes DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT.
+    /// A thin volume has no space. Becomes DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT.
     #[error("no space left behind the volume")]
     NoSpace,
-    /// The volume is not written now. Becomes DATA PROTECT, SOFTWARE WRITE PROTECTED.
+    /// The volume must not be written now. Becomes DATA PROTECT, SOFTWARE WRITE PROTECTED.
     #[error("the volume is write-protected")]
     Protected,
-    /// The storage is gone. Becomes HARDWARE ERROR, INTERNAL TARGET FAILURE.
+    /// The storage has failed. Becomes HARDWARE ERROR, INTERNAL TARGET FAILURE.
     #[error("storage failure")]
     Hardware,
 }

@@ -17,7 +17,7 @@ use linerate_scsi_proto::sense::{Sense, code};
 use linerate_scsi_proto::wire::{be16, be32, be64};
 use std::sync::Arc;
 
-/// The parameter list of a command has to come whole.
+/// The parameter list of a command must be complete.
 fn whole_list(request: &CommandRequest<'_>, asked_bytes: u32) -> Result<u32, Refusal> {
     if request.expected.out_bytes < asked_bytes {
         return Err(Refusal::DataOutLength { asked_bytes });
@@ -38,7 +38,7 @@ pub(crate) fn mode_select(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Resul
 struct ModeSelect {
     form: ModeForm,
     len_bytes: u32,
-    /// Values to take once the medium is synced.
+    /// Values to apply once the medium is synced.
     wanted: Option<ModeValues>,
 }
 
@@ -50,7 +50,7 @@ impl Steps for ModeSelect {
                 let current = itl.unit().lock().mode;
                 let wanted = mode::select(&list, self.form, current, &control::medium(itl))?;
                 if current.write_cache && !wanted.write_cache {
-                    // Turning the cache off promises that nothing is left in it (SBC-3 6.4.5).
+                    // After the cache is turned off, it must be empty (SBC-3 6.4.5).
                     self.wanted = Some(wanted);
                     let len_bytes = itl.unit().capacity_blocks() * u64::from(itl.block_bytes());
                     let op = MediumOp::Sync { offset_bytes: 0, len_bytes };
@@ -88,7 +88,7 @@ const REGISTER_AND_MOVE: u8 = 7;
 /// Activate persist through power loss: a bit of byte 20 of the parameter list.
 const APTPL: u8 = 0x01;
 
-/// Parameter list of every service action but REGISTER AND MOVE.
+/// Parameter list of every service action except REGISTER AND MOVE.
 const LIST_BYTES: u32 = 24;
 /// More than the longest transport ID needs.
 const MAX_LIST_BYTES: u32 = 1024;
@@ -137,10 +137,10 @@ impl ReserveOut {
         Kind::from_code(self.scope_and_type).ok_or(Sense::cdb(2))
     }
 
-    /// Does it, and tells what must be kept before the answer.
+    /// Applies it, and returns the state to keep before the answer.
     fn apply(&self, itl: &Itl, list: &[u8]) -> Result<Option<MediumOp>, Refusal> {
         itl.unit().change(|state| {
-            // Somebody may have reserved the unit the old way while the list was on its way.
+            // Another nexus may have made a SCSI-2 reservation while the list was in transit.
             if state.reservations.scsi2.is_some_and(|holder| holder != itl.id()) {
                 return Err(Refusal::Conflict);
             }
@@ -186,7 +186,7 @@ impl ReserveOut {
 /// `ALL_TG_PT`.
 fn registered_ports(itl: &Itl, flags: u8) -> Result<Vec<PortPair>, Sense> {
     const ALL_TG_PT: u8 = 0x04;
-    // What is not supported, REPORT CAPABILITIES says.
+    // REPORT CAPABILITIES lists what is supported.
     let supported = if itl.unit().config().keeps_reservations { ALL_TG_PT | APTPL } else { ALL_TG_PT };
     if flags & !supported != 0 {
         return Err(Sense::parameter(20));
@@ -215,7 +215,7 @@ fn move_target(itl: &Itl, list: &[u8]) -> Result<(PortPair, bool), Sense> {
     }
     let id = list.get(24..24 + id_len).ok_or(Sense::illegal(code::PARAMETER_LIST_LENGTH))?;
     let id = TransportId::parse(id).ok_or(Sense::parameter(24))?;
-    // A name without ISID names a device, not a port.
+    // A name without ISID identifies a device, not a port.
     let isid = id.isid.ok_or(Sense::parameter(24))?;
     let initiator = crate::InitiatorPort { name: id.name, isid };
     Ok((PortPair { initiator, relative_port }, flags & UNREG != 0))

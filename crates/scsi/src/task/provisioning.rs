@@ -27,7 +27,7 @@ pub(crate) fn write_same(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result
     }
     check_protection(itl)?;
     let offset_bytes = itl.offset(lba, u64::from(blocks))?;
-    // WSNZ: a length of 0 is not "to the end".
+    // WSNZ: a length of 0 does not mean "to the end".
     if blocks == 0 || blocks > MAX_WRITE_SAME_BLOCKS {
         return Err(Sense::cdb(if cdb[0] == 0x41 { 7 } else { 10 }).into());
     }
@@ -155,7 +155,7 @@ impl Steps for Unmap {
     }
 }
 
-/// Checks every descriptor before any is applied. The ranges come back last first.
+/// Checks every descriptor before any is applied. The ranges are returned last first.
 fn parse_unmap(itl: &Itl, list: &[u8]) -> Result<Vec<(u64, u64)>, Sense> {
     if list.is_empty() {
         return Ok(Vec::new());
@@ -181,7 +181,7 @@ fn parse_unmap(itl: &Itl, list: &[u8]) -> Result<Vec<(u64, u64)>, Sense> {
 
 /// GET LBA STATUS.
 pub(crate) fn lba_status(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
-    /// A volume in shreds is described in several commands.
+    /// A very fragmented volume needs several commands.
     const MAX_DESCRIPTORS: usize = 64;
     let start_bytes = itl.offset(be64(request.cdb, 2), 1)?;
     let allocation_bytes = be32(request.cdb, 10) as usize;
@@ -205,7 +205,7 @@ struct LbaStatus {
 }
 
 impl LbaStatus {
-    /// Adds a run, or lengthens the last one; false when there is no room.
+    /// Adds a run, or extends the last one; false if there is no space.
     fn push(&mut self, mapped: bool, len_bytes: u64) -> bool {
         let start_bytes = self.at_bytes;
         let full = self.runs.len() == self.room;

@@ -1,4 +1,4 @@
-//! Holding stripes over several steps; see `unit/write_exclusion.rs`. Both kinds let go when dropped.
+//! Holding stripes over several steps; see `unit/write_exclusion.rs`. Both kinds release them when dropped.
 
 use crate::{
     LogicalUnit,
@@ -13,7 +13,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Enters, or returns `None` while a section owns any of the stripes.
+    /// Enters, or returns `None` while a section has any of the stripes.
     pub(crate) fn enter(unit: &Arc<LogicalUnit>, offset_bytes: u64, len_bytes: u64) -> Option<Self> {
         let mask = Mask::of(offset_bytes, len_bytes);
         unit.stripes().enter(mask).then(|| Self { unit: unit.clone(), mask })
@@ -26,7 +26,7 @@ impl Drop for Entry {
     }
 }
 
-/// A read-modify-write: has its stripes to itself once [`Section::advance`] says so.
+/// A read-modify-write: it has its stripes exclusively once [`Section::advance`] returns true.
 pub(crate) struct Section {
     unit: Arc<LogicalUnit>,
     claim: Claim,

@@ -1,4 +1,4 @@
-//! READ off the hot path, PRE-FETCH and SYNCHRONIZE CACHE.
+//! READ outside the fast path, PRE-FETCH and SYNCHRONIZE CACHE.
 
 use super::{StepEvent, Steps, out_of_turn, plan};
 use crate::plan::Refusal;
@@ -22,20 +22,20 @@ fn range_to_end(itl: &Itl, cdb: &[u8; 16]) -> Result<(u64, u64), Sense> {
     Ok((itl.offset(lba, blocks)?, blocks * u64::from(itl.block_bytes())))
 }
 
-/// PRE-FETCH (10), (16): the host's page cache is the only cache, and it fetches for itself. GOOD, not
-/// CONDITION MET: the blocks may leave the cache again.
+/// PRE-FETCH (10), (16): the host's page cache is the only cache, and it reads ahead itself. GOOD, not CONDITION MET:
+/// the blocks may be removed from the cache again.
 pub(crate) fn prefetch(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     range_to_end(itl, request.cdb)?;
     Ok(Plan::Reply(Reply::good()))
 }
 
-/// SYNCHRONIZE CACHE (10), (16). With IMMED the answer also comes after the sync: late, but true.
+/// SYNCHRONIZE CACHE (10), (16). Also with IMMED the answer is sent after the sync.
 pub(crate) fn synchronize_cache(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (offset_bytes, len_bytes) = range_to_end(itl, request.cdb)?;
     Ok(plan(itl, 0, Sync { offset_bytes, len_bytes, then: |_| {} }))
 }
 
-/// Syncs the whole medium, does something, and is GOOD.
+/// Syncs the whole medium, runs a function, and returns GOOD.
 pub(crate) fn sync_then(itl: &Arc<Itl>, then: fn(&Itl)) -> Plan {
     let len_bytes = itl.unit().capacity_blocks() * u64::from(itl.block_bytes());
     plan(itl, 0, Sync { offset_bytes: 0, len_bytes, then })

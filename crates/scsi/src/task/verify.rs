@@ -1,5 +1,5 @@
-//! VERIFY and WRITE AND VERIFY (SBC-3 5.33, 5.49): read blocks back, and compare them with data-out if BYTCHK
-//! says so.
+//! VERIFY and WRITE AND VERIFY (SBC-3 5.33, 5.49): reads blocks back, and compares them with data-out if BYTCHK
+//! requires it.
 
 use super::{Entry, StepEvent, Steps, out_of_turn, plan, write::check_protection};
 use crate::plan::Refusal;
@@ -8,14 +8,14 @@ use linerate_scsi_proto::cdb::{FUA, lba_and_blocks};
 use linerate_scsi_proto::sense::{Sense, SenseKey, code};
 use std::sync::Arc;
 
-/// BYTCHK: against what the blocks are compared.
+/// BYTCHK: the kind of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteCheck {
-    /// Nothing: they only must be readable.
+    /// No comparison: the blocks must only be readable.
     Readable,
     /// Data-out, byte by byte.
     Same,
-    /// One block of data-out, again and again.
+    /// One block of data-out, repeated.
     Repeated,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn verify(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Pla
         ByteCheck::Repeated => extent.asked_bytes.min(itl.block_bytes()),
     };
     let out_bytes = itl.data_out_len(asked_bytes, request.expected)?;
-    // Blocks whose data-out the initiator does not send cannot be compared.
+    // Without data-out from the initiator the blocks cannot be compared.
     let verify_bytes = match check {
         ByteCheck::Same => out_bytes,
         ByteCheck::Repeated if out_bytes == 0 => 0,
@@ -50,7 +50,7 @@ pub(crate) fn verify(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Pla
     Ok(plan(itl, asked_bytes, Verify::new(extent.offset_bytes, verify_bytes, out_bytes, check)))
 }
 
-/// WRITE AND VERIFY (10), (12), (16). Always durable: what is verified is what stays.
+/// WRITE AND VERIFY (10), (12), (16). Always durable, so that the verified data is on the medium.
 pub(crate) fn write_and_verify(itl: &Arc<Itl>, request: &CommandRequest<'_>) -> Result<Plan, Refusal> {
     let (lba, blocks) = lba_and_blocks(request.cdb);
     let check = ByteCheck::from_cdb(request.cdb)?;
@@ -81,7 +81,7 @@ struct Verify {
     start_bytes: u64,
     len_bytes: u32,
     out_bytes: u32,
-    /// How much has been written, then how much has been verified.
+    /// How much has been written, and then verified.
     done_bytes: u32,
     durable: bool,
     data: Vec<u8>,
@@ -108,7 +108,7 @@ impl Verify {
         TaskStep::Medium { lun: itl.lun(), op: MediumOp::Read { offset_bytes, len_bytes } }
     }
 
-    /// Writes data-out chunk by chunk, keeping it for the comparison.
+    /// Writes data-out chunk by chunk, and keeps it for the comparison.
     fn write_next(&mut self, itl: &Itl) -> TaskStep {
         let len_bytes = self.chunk_bytes();
         if len_bytes == 0 {

@@ -1,4 +1,4 @@
-//! WRITE off the fast path: the unusual ones, and those that wait for a read-modify-write section.
+//! WRITE outside the fast path: unusual forms, and writes that wait for a read-modify-write section.
 
 use super::{Entry, StepEvent, Steps, out_of_turn, plan};
 use crate::plan::Refusal;

@@ -1,14 +1,14 @@
-//! The access states of a unit's target port groups (SPC-4 5.15): through which ports the unit can be used, and how well.
+//! The access states of a unit's target port groups (SPC-4 5.15): which ports can be used, and how well.
 //!
-//! Each target port group has a state, of its own for every unit. A state that stops a plain READ or WRITE is one bit of
-//! the fast-path word of the port's nexuses (`fast_path.rs`); this module says which other commands a state lets pass.
+//! Each target port group has a state for every unit. A state that stops a plain READ or WRITE is one bit of the
+//! fast-path word of the port's nexuses (`fast_path.rs`). This module has the other commands that each state permits.
 
 use crate::UnitConfig;
 use linerate_scsi_proto::alua::AccessState;
 use linerate_scsi_proto::opcode::{self, service_action};
 
-/// Whether a command passes in a state. In standby those pass that SPC-4 5.15.2.4.4 demands, and READ CAPACITY, which
-/// initiators send before they look at the state. In the other states only the least set that SPC-4 allows passes.
+/// Whether a state permits a command. Standby permits the commands that SPC-4 5.15.2.4.4 requires, and READ CAPACITY,
+/// which initiators send before they read the state. The other states permit only the minimum of SPC-4.
 pub(crate) fn allows(state: AccessState, cdb: &[u8; 16]) -> bool {
     let always = match cdb[0] {
         opcode::REQUEST_SENSE | opcode::INQUIRY | opcode::REPORT_LUNS => true,
@@ -65,7 +65,7 @@ impl PortGroups {
         self.0.iter_mut().find(|group| group.tag == tag)
     }
 
-    /// The state of the group that a port belongs to; active/optimized for a port that the unit does not list.
+    /// The state of a port's group; active/optimized for a port that the unit does not list.
     pub(crate) fn of_port(&self, config: &UnitConfig, relative_port: u16) -> AccessState {
         let port = config.ports.iter().find(|port| port.relative_id == relative_port);
         let group = port.and_then(|port| self.0.iter().find(|group| group.tag == port.group));

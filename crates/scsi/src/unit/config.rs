@@ -1,9 +1,9 @@
-//! What a unit is made of: its names, sizes and ports, and which of them are refused.
+//! The configuration of a unit: its names, sizes and ports, and its checks.
 
 use linerate_scsi_proto::mode::ModeValues;
 use thiserror::Error;
 
-/// Who a unit says it is (INQUIRY, VPD 80 and 83). Text is ASCII and cut or padded to its field.
+/// The identity of a unit (INQUIRY, VPD 80 and 83). Text is ASCII and cut or padded to its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// T10 vendor identification, at most 8 characters.
@@ -19,7 +19,7 @@ pub struct Identity {
     pub naa: [u8; 16],
 }
 
-/// One target port, as VPD 83, VPD 88 and REPORT TARGET PORT GROUPS show it.
+/// One target port, for VPD 83, VPD 88 and REPORT TARGET PORT GROUPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetPort {
     /// Relative target port identifier, 1..=65535, unique in the target.
@@ -30,7 +30,7 @@ pub struct TargetPort {
     pub name: String,
 }
 
-/// What a unit is made of.
+/// The configuration of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitConfig {
     /// Names.
@@ -41,18 +41,18 @@ pub struct UnitConfig {
     pub block_bytes: u32,
     /// Physical block size: a power of two, at least the logical block size.
     pub physical_block_bytes: u32,
-    /// Initial value of WCE. Off means that every write is durable before GOOD.
+    /// Initial value of WCE. If it is off, every write is durable before GOOD.
     pub write_cache: bool,
     /// Refuse writes with DATA PROTECT.
     pub read_only: bool,
     /// Deallocation is supported (LBPME, UNMAP, WRITE SAME with UNMAP).
     pub thin: bool,
-    /// Bytes that are deallocated together, a multiple of the physical block: less of them is only set to zero. 0: a
+    /// Bytes that are deallocated together, a multiple of the physical block: a smaller range is only set to zero. 0: a
     /// physical block.
     pub unmap_bytes: u32,
     /// The caller keeps persistent reservations over a power loss ([`MediumOp::Keep`](crate::MediumOp::Keep)).
     pub keeps_reservations: bool,
-    /// The caller's own: says which volume it is.
+    /// For the caller: identifies the volume.
     pub tag: u64,
     /// The target's ports.
     pub ports: Vec<TargetPort>,
@@ -72,7 +72,7 @@ impl UnitConfig {
         Ok(())
     }
 
-    /// Byte offsets must fit 63 bits, so that offset arithmetic cannot overflow anywhere.
+    /// Byte offsets must fit 63 bits, so that offset arithmetic cannot overflow.
     pub(super) fn check_capacity(&self, blocks: u64) -> Result<(), UnitError> {
         match blocks.checked_mul(u64::from(self.block_bytes)) {
             Some(1..=0x7FFF_FFFF_FFFF_FFFF) => Ok(()),
@@ -86,10 +86,10 @@ impl UnitConfig {
     }
 }
 
-/// A unit that cannot be (fault: user, in the array's configuration).
+/// An invalid unit (fault: user, in the array's configuration).
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum UnitError {
-    /// No blocks, or more bytes than 63 bits can count.
+    /// Zero blocks, or more bytes than 63 bits can count.
     #[error("a volume cannot have {0} blocks")]
     Capacity(u64),
     /// Logical block size.

@@ -35,8 +35,8 @@ pub struct LogicalUnit {
     state: Mutex<State>,
 }
 
-/// What the commands of a unit share. Changed rarely and behind the unit's mutex; what plain reads and writes
-/// need of it is written to the fast-path word of every [`Signals`] by [`State::refresh`].
+/// The state that the commands of a unit share. It changes rarely and is behind the unit's mutex. [`State::refresh`]
+/// writes the part for plain reads and writes to the fast-path word of every [`Signals`].
 #[derive(Debug)]
 pub(crate) struct State {
     members: Vec<Member>,
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) access: PortGroups,
 }
 
-/// A logged-in nexus and the unit attentions that wait for it.
+/// A logged-in nexus and its pending unit attentions.
 #[derive(Debug)]
 struct Member {
     signals: Arc<Signals>,
@@ -78,8 +78,7 @@ impl LogicalUnit {
         }))
     }
 
-    /// What the unit was made from. The capacity may have changed since: see
-    /// [`LogicalUnit::capacity_blocks`].
+    /// The initial configuration. The capacity may have changed since: see [`LogicalUnit::capacity_blocks`].
     pub fn config(&self) -> &UnitConfig {
         &self.config
     }
@@ -89,8 +88,8 @@ impl LogicalUnit {
         self.capacity_blocks.load(Ordering::Acquire)
     }
 
-    /// Takes up the persistent reservations of [`MediumOp::Keep`](crate::MediumOp::Keep), before the unit is used.
-    /// Returns false, and begins without any, if they are damaged.
+    /// Loads the persistent reservations of [`MediumOp::Keep`](crate::MediumOp::Keep), before the unit is used. Returns
+    /// false, and begins without any, if they are damaged.
     pub fn restore_reservations(&self, kept: &[u8]) -> bool {
         let restored = reservation::restored(kept);
         let is_sound = restored.is_some();
@@ -100,8 +99,7 @@ impl LogicalUnit {
 
     /// Announces a new capacity: every nexus gets CAPACITY DATA HAS CHANGED.
     ///
-    /// The caller makes the volume larger before this call, or smaller after it once its commands have
-    /// drained.
+    /// The caller extends the volume before this call, or shrinks it after this call when its commands have ended.
     pub fn resize(&self, capacity_blocks: u64) -> Result<(), UnitError> {
         self.config.check_capacity(capacity_blocks)?;
         self.capacity_blocks.store(capacity_blocks, Ordering::Release);
@@ -109,9 +107,9 @@ impl LogicalUnit {
         Ok(())
     }
 
-    /// Puts target port groups into asymmetric access states, by itself as a storage controller would: every nexus is
-    /// told ASYMMETRIC ACCESS STATE CHANGED, once. Commands that have begun are finished. Groups that the unit does not
-    /// have are passed over. Returns whether anything is different now.
+    /// Changes the access states of target port groups, as a storage controller would: every nexus gets ASYMMETRIC
+    /// ACCESS STATE CHANGED, once. Commands in progress are completed. Groups that the unit does not have are ignored.
+    /// Returns whether anything has changed.
     pub fn set_access(&self, states: &[(u16, AccessState)]) -> bool {
         self.change(|state| {
             let mut changed = false;
@@ -130,17 +128,17 @@ impl LogicalUnit {
         })
     }
 
-    /// Tells every nexus that the pool behind a thin unit fills up: THIN PROVISIONING SOFT THRESHOLD REACHED.
+    /// Informs every nexus that the pool of a thin unit fills up: THIN PROVISIONING SOFT THRESHOLD REACHED.
     pub fn warn_of_space(&self) {
         self.change(|state| state.tell_all_but(None, code::SOFT_THRESHOLD_REACHED));
     }
 
-    /// Whether no write is between its beginning and its end.
+    /// Whether no write is in progress.
     pub fn is_idle(&self) -> bool {
         self.stripes.are_empty()
     }
 
-    /// Refuses all new commands; those that have begun are finished.
+    /// Refuses all new commands; commands in progress are completed.
     pub(crate) fn retire(&self) {
         self.change(|state| state.retired = true);
     }
@@ -231,14 +229,14 @@ impl State {
         self.members.iter_mut().find(|member| member.signals.nexus_id() == nexus)?.attentions.pop_front()
     }
 
-    /// Establishes a unit attention for every nexus but one.
+    /// Establishes a unit attention for every nexus except one.
     pub(crate) fn tell_all_but(&mut self, nexus: Option<u64>, attention: u16) {
         for member in self.members.iter_mut().filter(|member| Some(member.signals.nexus_id()) != nexus) {
             member.establish(attention);
         }
     }
 
-    /// Tells and aborts whom a reservation action concerns.
+    /// Informs and aborts the nexuses that a reservation action affects.
     pub(crate) fn announce(&mut self, changes: &Changes) {
         for (port, attention) in &changes.attentions {
             for member in &mut self.members {
@@ -250,7 +248,7 @@ impl State {
         self.abort(|signals| changes.aborted.contains(signals.port()));
     }
 
-    /// Aborts the tasks of the nexuses that `whose` picks.
+    /// Aborts the tasks of the nexuses that `whose` selects.
     pub(crate) fn abort(&self, whose: impl Fn(&Signals) -> bool) {
         for member in self.members.iter().filter(|member| whose(&member.signals)) {
             member.signals.abort_tasks();
@@ -259,7 +257,7 @@ impl State {
 }
 
 impl Member {
-    /// Queues a unit attention once. A reset makes everything queued before it moot (SAM-5 5.14.4).
+    /// Queues a unit attention once. A reset replaces all earlier ones (SAM-5 5.14.4).
     fn establish(&mut self, attention: u16) {
         if attention == code::LUN_RESET {
             self.attentions.clear();

@@ -1,4 +1,4 @@
-//! What a unit tells the commands of one `I_T_L` nexus without a lock.
+//! Signals of a unit to the commands of one `I_T_L` nexus, without a lock.
 
 use crate::{fast_path, port::PortPair};
 use std::sync::{
@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-/// One `I_T_L` nexus as its unit knows it: who is at the other end, and the two words that each command reads.
+/// One `I_T_L` nexus as its unit knows it: its ports, and the two words that each command reads.
 #[derive(Debug)]
 pub(crate) struct Signals {
     nexus_id: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// A nexus whose first command meets the power-on attention.
+    /// A nexus whose first command gets the power-on attention.
     pub(crate) fn new(nexus_id: u64, port: Arc<PortPair>) -> Self {
         let (fast_path, abort_epoch) = (AtomicU32::new(fast_path::ATTENTION), AtomicU32::new(0));
         Self { nexus_id, port, fast_path, abort_epoch }

@@ -1,28 +1,25 @@
-//! Keeps plain writes out of blocks where a read-modify-write is under way.
+//! Excludes plain writes from blocks with a read-modify-write in progress.
 //!
-//! COMPARE AND WRITE and ORWRITE must be one uninterrupted action against every other write of the unit, also
-//! against writes of other worker threads (SBC-3 5.2). A lock around every write would be the simple answer
-//! and the slow one. Instead the medium is divided into stripes of 1 MiB that share 128 counters:
+//! COMPARE AND WRITE and ORWRITE must be one uninterrupted action against every other write of the unit, also against
+//! writes of other worker threads (SBC-3 5.2). A lock around every write would be simple, but slow. Instead the medium
+//! is divided into stripes of 1 MiB that share 128 counters:
 //!
-//! - a plain write *enters* its stripes (one atomic add each, nearly always one) and leaves them when its
-//!   last byte has landed. It never waits: if a stripe is closed it backs out, and the command becomes a
-//!   waiting task;
-//! - a section *closes* its stripes, waits until the writes inside have left, reads, decides, writes, and
-//!   opens them.
+//! - a plain write *enters* its stripes (one atomic add each, nearly always one) and leaves them after its last byte
+//!   has been written. It never waits: if a stripe is closed, it leaves again, and the command becomes a waiting task;
+//! - a section *closes* its stripes, waits until the writes inside have left, reads, decides, writes, and opens them.
 //!
-//! Closing before draining is what makes it fair: new writers stay out, so a section cannot starve. Sections
-//! take their stripes in ascending order and entering never waits while it holds something, so nothing can
-//! wait in a circle. Plain reads do not take part: a read that overlaps a section may see blocks of both
-//! sides of it, as SBC allows.
+//! Stripes are closed before they are drained, so new writers cannot enter and a section cannot starve. Sections take
+//! their stripes in ascending order, and entering never waits while it holds a stripe, so there is no deadlock. Plain
+//! reads do not take part: a read that overlaps a section may see blocks from before and after it, as SBC permits.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const STRIPE_SHIFT: u32 = 20;
 const STRIPES: u64 = 128;
-/// Top bit of a counter: a section owns the stripe. The other bits count writes inside.
+/// Top bit of a counter: a section has the stripe. The other bits count writes inside.
 const CLOSED: u32 = 1 << 31;
 
-/// A counter on a cache line of its own, so that workers that write to different places do not share one.
+/// A counter on its own cache line, so that workers that write to different places do not share one.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Stripe(AtomicU32);
@@ -60,7 +57,7 @@ impl Mask {
     }
 }
 
-/// The index of the stripe of a range in one stripe, which is the usual case.
+/// The index of the stripe if the range is in a single one, which is the usual case.
 fn only_stripe(offset_bytes: u64, len_bytes: u32) -> Option<usize> {
     let first = offset_bytes >> STRIPE_SHIFT;
     let last = (offset_bytes + u64::from(len_bytes.max(1) - 1)) >> STRIPE_SHIFT;
@@ -74,7 +71,7 @@ impl Default for Stripes {
 }
 
 impl Stripes {
-    /// Enters the stripes of a plain write; false (and nothing held) if a section owns any of them.
+    /// Enters the stripes of a plain write; false (and none is held) if a section has any of them.
     pub(crate) fn enter_range(&self, offset_bytes: u64, len_bytes: u32) -> bool {
         match only_stripe(offset_bytes, len_bytes) {
             Some(index) => self.enter_one(index),
@@ -82,7 +79,7 @@ impl Stripes {
         }
     }
 
-    /// Leaves what was entered with the same range.
+    /// Leaves the stripes of the same range.
     pub(crate) fn leave_range(&self, offset_bytes: u64, len_bytes: u32) {
         match only_stripe(offset_bytes, len_bytes) {
             Some(index) => self.leave_one(index),
@@ -101,12 +98,12 @@ impl Stripes {
         true
     }
 
-    /// Leaves what was entered with the same mask.
+    /// Leaves the stripes of the same mask.
     pub(crate) fn leave(&self, mask: Mask) {
         mask.indices().for_each(|index| self.leave_one(index));
     }
 
-    /// Whether no write and no section is inside of any.
+    /// Whether no write and no section is in any of them.
     pub(crate) fn are_empty(&self) -> bool {
         self.0.iter().all(|stripe| stripe.0.load(Ordering::Acquire) == 0)
     }
@@ -137,7 +134,7 @@ impl Claim {
         Self { wanted, closed: Mask(0) }
     }
 
-    /// Goes on claiming; true once every stripe is closed and empty.
+    /// Continues to close stripes; true once every stripe is closed and empty.
     pub(crate) fn advance(&mut self, stripes: &Stripes) -> bool {
         for index in Mask(self.wanted.0 & !self.closed.0).indices() {
             if stripes.0[index].0.fetch_or(CLOSED, Ordering::Acquire) & CLOSED != 0 {
@@ -148,7 +145,7 @@ impl Claim {
         self.closed.indices().all(|index| stripes.0[index].0.load(Ordering::Acquire) == CLOSED)
     }
 
-    /// Opens what was closed.
+    /// Opens the closed stripes.
     pub(crate) fn release(&mut self, stripes: &Stripes) {
         for index in self.closed.indices() {
             stripes.0[index].0.fetch_and(!CLOSED, Ordering::Release);
@@ -217,7 +214,7 @@ mod tests {
     #[test]
     fn threads_never_meet_inside_a_section() {
         let stripes = Stripes::default();
-        // Two halves of a value that agree except while a section changes them.
+        // Two halves of a value that are equal except while a section changes them.
         let (left, right) = (AtomicU32::new(0), AtomicU32::new(0));
         let mask = Mask::of(0, 4096);
         std::thread::scope(|scope| {

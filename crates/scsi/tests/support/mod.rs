@@ -1,5 +1,4 @@
-//! A target in memory: drives plans and tasks to completion the way a real target does, one command at a
-//! time.
+//! A target in memory: runs plans and tasks to completion as a real target does, one command at a time.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "every test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "test code outside test functions")]
@@ -141,7 +140,7 @@ impl Lab {
         Self { inventory, volumes: Rc::new(volumes), fault: Rc::default() }
     }
 
-    /// A session whose power-on unit attentions are already gone.
+    /// A session without pending unit attentions.
     pub fn login(&self, name: &str) -> Session {
         let session = self.login_fresh(name, 1);
         for lun in self.volumes.keys() {
@@ -161,7 +160,7 @@ impl Lab {
     }
 }
 
-/// What became of a command, as the initiator sees it.
+/// The result of a command, as the initiator sees it.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: Status,
@@ -193,7 +192,7 @@ impl Outcome {
     }
 }
 
-/// One nexus, looking at one LUN.
+/// One nexus and one LUN.
 pub struct Session {
     pub lab: Lab,
     pub nexus: Arc<Nexus>,
@@ -246,7 +245,7 @@ impl Session {
         outcome(reply, in_bytes, out.len() as u32, moved_in)
     }
 
-    /// Runs a task to its reply. A wait without an end is a failure.
+    /// Runs a task to its reply. An endless wait is a failure.
     fn drive(&self, task: &mut Task, out: &[u8]) -> Reply {
         let mut input = Input::Start;
         loop {

@@ -1,4 +1,4 @@
-//! What happens to paths: when, for how long, and never to all of them at once.
+//! Faults of paths: when, for how long, and never of all of them at once.
 
 use crate::rig::{Rig, SECOND_NS};
 use linerate_io::{Nanos, net::NetEvent};
@@ -7,7 +7,7 @@ use linerate_sim::Wire;
 use serde_json::json;
 use std::fmt;
 
-/// A path that is whole again counts as living after this time: it has to be found, logged in and asked first.
+/// A healed path counts as working after this time: first it must be noticed, logged in and probed.
 const RECOVERY_NS: Nanos = 8 * SECOND_NS;
 
 /// The kinds.
@@ -15,17 +15,17 @@ const RECOVERY_NS: Nanos = 8 * SECOND_NS;
 enum Kind {
     /// A pulled cable.
     Silence,
-    /// What the array sends arrives, what it should get does not.
+    /// Only data from the array arrives.
     OneWayToServer,
-    /// The other way round.
+    /// Only data to the array arrives.
     OneWayToClient,
     /// Every connection is reset, once.
     Reset,
     /// The array's host loses the address.
     AddressGone,
-    /// All ports of one group die with everything that was under way in them.
+    /// All ports of one group fail with everything that is in progress in them.
     ControllerKilled,
-    /// The array takes no I/O through one group.
+    /// The array accepts no I/O through one group.
     Alua(&'static str),
 }
 
@@ -49,7 +49,7 @@ struct Fault {
     ends: Nanos,
 }
 
-/// A schedule that makes itself up as it goes.
+/// A schedule of faults, made as it goes on.
 #[derive(Default)]
 pub(crate) struct Faults {
     going_on: Vec<Fault>,
@@ -68,12 +68,12 @@ impl Faults {
         self.next
     }
 
-    /// When the fault began that a path suffers from.
+    /// The time at which the fault of a path began.
     pub(crate) fn since(&self, path: usize) -> Option<Nanos> {
         self.going_on.iter().find(|fault| fault.paths.contains(&path)).map(|fault| fault.began)
     }
 
-    /// Ends what is over and begins what is due. Returns how many began.
+    /// Ends faults that are over and begins those that are due. Returns how many began.
     pub(crate) fn advance(&mut self, rig: &mut Rig) -> u64 {
         let now = rig.network.now();
         for fault in self.going_on.extract_if(.., |fault| fault.ends <= now).collect::<Vec<_>>() {

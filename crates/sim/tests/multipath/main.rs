@@ -1,11 +1,11 @@
-//! One initiator with several paths to one array, under a virtual clock, while paths fail and come back: cables, one-way
-//! loss, resets, addresses that go, controllers that die, access states that change.
+//! One initiator with several paths to one array, under a virtual clock, while paths fail and are restored: cables,
+//! one-way loss, resets, removed addresses, failed controllers, changed access states.
 //!
-//! While a path lives, no error reaches the application, the first I/O of a dead path is done elsewhere within 1.5 s, every
-//! I/O is answered, and no block ever holds anything but the newest acknowledged write: also not when a write that was
-//! given up on a silent path arrives there at last.
+//! While a path works, the application gets no error. The first I/O of a failed path completes on another path within
+//! 1.5 s. Every I/O is answered. No block ever holds anything but the newest acknowledged write, even when a write from
+//! a silent path arrives later.
 //!
-//! `rig.rs` drives both sides and holds the model; `faults.rs` decides what happens when. `make sim SEED=n` replays a seed.
+//! `rig.rs` drives both sides and has the model; `faults.rs` decides about faults. `make sim SEED=n` replays a seed.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod faults;

@@ -1,4 +1,4 @@
-//! One array with several portals, one initiator with a path to each, and a model of what every block must hold.
+//! One array with several portals, one initiator with a path to each, and a model of every block's contents.
 
 use crate::faults::Faults;
 use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
@@ -17,26 +17,26 @@ use std::{
 
 const TARGET: &str = "iqn.2026-11.lab.linerate:paths";
 const BLOCK: u64 = 512;
-/// Few blocks, so that an old write that comes late finds a newer one in its place.
+/// Few blocks, so that a late old write finds a newer one in its place.
 const BLOCKS: u64 = 24;
 const BLOCKS_MAX: u64 = 4;
 const SLOTS: usize = 8;
 const SLOT_BYTES: u64 = BLOCKS_MAX * BLOCK;
 pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
 const HOUR_NS: Nanos = 3600 * SECOND_NS;
-/// Until an I/O that was in flight on a path that died is done elsewhere.
+/// Until an I/O that was in flight on a failed path has completed on another one.
 const FAILOVER_NS: Nanos = 1_500_000_000;
 
-/// Around a fault the slots do not rest, so that it finds I/Os in flight.
+/// Around a fault the slots do not pause, so that I/Os are in flight.
 const RUSH_NS: Nanos = 5_000_000;
 
-/// What a slot is doing.
+/// The work of a slot.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     write: bool,
     first: u64,
     blocks: u64,
-    /// What the blocks hold after a write.
+    /// The contents of the blocks after a write.
     fill: u64,
 }
 
@@ -47,7 +47,7 @@ impl Job {
     }
 }
 
-/// What the initiator reported.
+/// The reports of the initiator.
 #[derive(Default)]
 struct Heard {
     done: Vec<IoDone>,
@@ -77,7 +77,7 @@ fn content(fill: u64) -> [u8; BLOCK as usize] {
     bytes
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) acknowledged: u64,
@@ -85,7 +85,7 @@ pub(crate) struct Outcome {
     pub(crate) paths_failed: u64,
     pub(crate) requeued: u64,
     pub(crate) failovers: u64,
-    /// The longest from a fault to the first I/O done elsewhere.
+    /// The longest time from a fault to the first I/O that completed on another path.
     pub(crate) failover_max_ns: Nanos,
     pub(crate) ended_at: Nanos,
 }
@@ -110,12 +110,12 @@ pub(crate) struct Rig {
     memory: Arc<Region>,
     region: RegionId,
     jobs: [Option<Job>; SLOTS],
-    /// Until when each slot rests.
+    /// The end of each slot's pause.
     rests: [Nanos; SLOTS],
     model: [u64; BLOCKS as usize],
     next_fill: u64,
     heard: Heard,
-    /// When each path failed that has not been replaced by another yet.
+    /// The times of path failures that no other path has replaced yet.
     open_failovers: Vec<Option<Nanos>>,
     pub(crate) outcome: Outcome,
 }
@@ -165,9 +165,9 @@ impl Rig {
         self.wait_until("opening", |rig| *rig.initiator.state(rig.device) == DeviceState::Ready);
     }
 
-    /// One turn for everybody, then time moves on, to `until` at most.
+    /// One turn for all parts, then time moves on, to `until` at most.
     fn turn(&mut self) {
-        // Twice: what the first turn did may change until when the target wants to wait.
+        // Twice: the first turn may change how long the target waits.
         self.worker.turn(Wait::Forever).unwrap();
         self.worker.turn(Wait::Forever).unwrap();
         let mut completions = Vec::new();
@@ -194,7 +194,7 @@ impl Rig {
         assert!(self.network.advance(), "nothing will ever happen again; jobs {:?}", self.jobs);
     }
 
-    /// When the initiator, a resting slot or the schedule wants to go on.
+    /// When the initiator, a pausing slot or the schedule must continue.
     fn next_wake(&self) -> Option<Nanos> {
         let now = self.network.now();
         let resting = self.rests.iter().copied().chain([self.faults.next() - RUSH_NS, self.faults.next()]);
@@ -215,7 +215,7 @@ impl Rig {
                 self.outcome.paths_failed += 1;
                 self.outcome.requeued += u64::from(requeued);
                 let since = self.faults.since(path).filter(|_| requeued > 0);
-                // What had been sent here from a path that failed before begins anew.
+                // Failovers to this path from a path that failed before start again.
                 for open in self.open_failovers.iter_mut().flatten() {
                     *open = (*open).max(since.unwrap_or(0));
                 }
@@ -292,7 +292,7 @@ impl Rig {
         Job { write: self.rng.chance(60), first, blocks, fill }
     }
 
-    /// Keeps random jobs going for a time, while faults come and go.
+    /// Keeps random jobs running for a time, while faults begin and end.
     pub(crate) fn work(&mut self, duration_ns: Nanos) {
         let end = self.network.now() + duration_ns;
         while self.network.now() < end {
@@ -309,7 +309,7 @@ impl Rig {
         }
     }
 
-    /// Heals everything, waits until all PDUs on their way have come, and reads every block back.
+    /// Heals everything, waits until all PDUs in transit have arrived, and reads every block back.
     pub(crate) fn verify(&mut self) {
         let mut faults = std::mem::take(&mut self.faults);
         faults.heal_all(self);
@@ -359,7 +359,7 @@ fn array(rng: &mut Rng, places: &[Place]) -> ArrayConfig {
         "name": "sim",
         "portals": places.iter().map(portal).collect::<Vec<_>>(),
         "limits": {
-            // An array that never looks keeps a session of a silent path, and what comes of it, for long.
+            // An array without pings keeps a session of a silent path, and its effects, for a long time.
             "nop_interval_s": one_of(rng, &[0.0, 2.0]), "nop_timeout_s": 2.0, "login_timeout_s": 5.0,
             "commands_per_session": one_of(rng, &[4, 32]),
             "max_recv_data_segment_bytes": one_of(rng, &[1000, 65_536]),

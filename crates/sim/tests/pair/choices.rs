@@ -1,4 +1,4 @@
-//! What a seed decides before the first byte: the array, the session's wishes, the proofs.
+//! Choices by the seed before the first byte: the array, the session options, the authentication.
 
 use linerate_iscsi_initiator::{ConnectionPolicy, Credentials, DigestChoice, Secret, SessionOptions};
 use linerate_iscsi_target::ArrayConfig;
@@ -11,7 +11,7 @@ pub(crate) const ROGUE: &str = "iqn.2026-11.lab.linerate:rogue";
 pub(crate) const BLOCK: u64 = 512;
 /// Blocks of each LUN.
 pub(crate) const BLOCKS: u64 = 128;
-/// The LUNs that there may be; one of them needs the other form of address.
+/// The possible LUNs; one of them needs the other form of address.
 pub(crate) const LUNS: [u16; 3] = [0, 5, 300];
 
 /// The wishes of both sides.
@@ -28,7 +28,7 @@ fn one_of<T: Copy>(rng: &mut Rng, values: &[T]) -> T {
 }
 
 impl Choices {
-    /// `impatient` sessions abort what takes long.
+    /// `impatient` sessions abort slow commands.
     pub(crate) fn new(rng: &mut Rng, impatient: bool) -> Self {
         let luns = rng.range(1, LUNS.len() as u64) as usize;
         let (chap, credentials) = proofs(rng);

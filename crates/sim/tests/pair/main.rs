@@ -1,8 +1,8 @@
-//! The real target and the real initiator under a virtual clock: random I/O against a model, while data comes in pieces,
-//! windows close, commands time out, and connections are refused and get lost. No acknowledged write may be lost, every
-//! byte must be in its place, and nothing may hang.
+//! The real target and the real initiator under a virtual clock: random I/O compared with a model, while data arrives
+//! in pieces, windows close, commands time out, and connections are refused and get lost. No acknowledged write may be
+//! lost, every byte must be in its place, and nothing may hang.
 //!
-//! A seed decides everything: sizes and rights of both sides, digests, authentication, LUNs, the network, the work
+//! A seed determines everything: limits of both sides, digests, authentication, LUNs, the network, the work
 //! (`choices.rs`); `rig.rs` drives the pair. `make sim SEED=n` replays one seed, `make sim` runs many.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -14,7 +14,7 @@ use linerate_io::Nanos;
 use linerate_sim::{Conditions, for_each_seed};
 use rig::Pair;
 
-/// Nothing is lost, so nothing may fail and no session may be given up, by either side.
+/// Nothing is lost, so nothing may fail and neither side may end a session.
 fn calm(seed: u64) -> (u64, Nanos) {
     let mut pair = Pair::new(seed, false);
     pair.open();
@@ -24,7 +24,7 @@ fn calm(seed: u64) -> (u64, Nanos) {
     (pair.acknowledged, pair.network.now())
 }
 
-/// Connections are refused and get lost, told or silently.
+/// Connections are refused and get lost, with an error or silently.
 fn lossy(seed: u64) -> (u64, Nanos) {
     let mut pair = Pair::new(seed, false);
     pair.open();
@@ -41,7 +41,7 @@ fn lossy(seed: u64) -> (u64, Nanos) {
     (pair.acknowledged, pair.network.now())
 }
 
-/// The initiator aborts what takes long, on a network that is slow.
+/// The initiator aborts slow commands, on a slow network.
 fn impatient(seed: u64) -> (u64, u64, Nanos) {
     let mut pair = Pair::new(seed, true);
     pair.open();
@@ -56,7 +56,7 @@ fn impatient(seed: u64) -> (u64, u64, Nanos) {
     (pair.acknowledged, pair.heard.timeouts, pair.network.now())
 }
 
-/// A rude initiator works beside: it may cost time, and nothing else.
+/// A badly behaved initiator works beside: it may cost time, and nothing else.
 fn rude(seed: u64) -> (u64, u64, u64, Nanos) {
     let mut pair = Pair::new(seed, false);
     pair.open();

@@ -1,4 +1,4 @@
-//! One target, one initiator, a model of what every block must hold, and the jobs that are under way.
+//! One target, one initiator, a model of every block's contents, and the jobs in progress.
 
 use crate::{
     choices::{BLOCK, BLOCKS, Choices, LUNS, ROGUE, TARGET},
@@ -18,7 +18,7 @@ const BLOCKS_MAX: u64 = 48;
 const SLOT_BYTES: u64 = BLOCKS_MAX * BLOCK;
 const HOUR_NS: Nanos = 3_600_000_000_000;
 
-/// What a job does.
+/// The kind of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Into a region.
@@ -31,20 +31,20 @@ enum Kind {
     Sync,
 }
 
-/// What a slot is doing.
+/// The work of a slot.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     kind: Kind,
     lun: usize,
     first: u64,
     blocks: u64,
-    /// What the blocks hold after a write; 0 is what a discarded block holds.
+    /// The contents of the blocks after a write; 0 is a discarded block.
     fill: u64,
-    /// Place in the order of submission.
+    /// Its number in the order of submission.
     number: u64,
-    /// Jobs from this number on are sent after it: none while it may have to wait for a retry.
+    /// Jobs from this number on are sent after it; None while it may have to wait for a retry.
     free_from: u64,
-    /// It was sent for certain: a job that is sent after it has ended.
+    /// It was certainly sent: a job that is sent after it has ended.
     sent: bool,
     /// Its session was lost. It may have been sent, and is sent again then: younger jobs may wait for it.
     may_be_retried: bool,
@@ -62,7 +62,7 @@ impl Job {
         self.lun == other.lun && overlaps && (self.changes() || other.changes())
     }
 
-    /// The initiator may hold it back until the older `other` has ended. A flush concerns every block.
+    /// The initiator may make it wait until the older `other` has ended. A flush concerns every block.
     fn may_wait_for(&self, other: &Job) -> bool {
         let flush = self.kind == Kind::Sync || other.kind == Kind::Sync;
         let holds = other.number < self.number && (other.may_be_retried || other.free_from == u64::MAX);
@@ -71,7 +71,7 @@ impl Job {
     }
 }
 
-/// What the initiator reported.
+/// The reports of the initiator.
 #[derive(Default)]
 pub(crate) struct Heard {
     done: Vec<IoDone>,
@@ -102,7 +102,7 @@ impl IoSink for Heard {
     }
 }
 
-/// The bytes of a block that holds `fill`: no two words of any two blocks are alike, so that nothing can be out of place.
+/// The bytes of a block with `fill`: no two words of any two blocks are equal, so that every misplaced word is found.
 fn content(fill: u64) -> [u8; BLOCK as usize] {
     let mut bytes = [0; BLOCK as usize];
     if fill != 0 {
@@ -125,7 +125,7 @@ pub(crate) struct Pair {
     memory: Arc<Region>,
     region: RegionId,
     jobs: [Option<Job>; SLOTS],
-    /// By LUN, what each block must hold; unknown after a write that failed.
+    /// By LUN, the required contents of each block; unknown after a failed write.
     model: Vec<[Option<u64>; BLOCKS as usize]>,
     next_fill: u64,
     /// Losses that have been noted.
@@ -187,7 +187,7 @@ impl Pair {
         self.rogue = Some(Rogue::new(self.network.driver(), Rng::new(seed)));
     }
 
-    /// Ends the rude initiator; what its volume holds is looked at with the others'.
+    /// Ends the rogue initiator; its volume is checked together with the others.
     fn end_rogue(&mut self) {
         let Some(rogue) = &mut self.rogue else { return };
         rogue.stop();
@@ -209,9 +209,9 @@ impl Pair {
         self.wait_until("opening", ready);
     }
 
-    /// One turn for everybody, then time moves on.
+    /// One turn for all parts, then time moves on.
     fn turn(&mut self) {
-        // Twice: what the first turn did may change until when the target wants to wait.
+        // Twice: the first turn may change how long the target waits.
         self.worker.turn(Wait::Forever).unwrap();
         self.worker.turn(Wait::Forever).unwrap();
         if let Some(rogue) = &mut self.rogue {
@@ -260,8 +260,8 @@ impl Pair {
         self.find_waiting();
     }
 
-    /// Submits a job in a free slot, on blocks that no running job conflicts with, unless that one is a retry: then the
-    /// initiator has to keep the two in order.
+    /// Submits a job in a free slot, on blocks that no running job conflicts with, except a retry: then the initiator
+    /// must keep the two in order.
     fn submit(&mut self, slot: usize, job: Job) -> bool {
         if self.jobs.iter().flatten().any(|other| job.conflicts(other) && !other.retried) {
             return false;
@@ -294,7 +294,7 @@ impl Pair {
         true
     }
 
-    /// Finds the jobs that may have to wait, oldest first: each may wait for one that waits itself.
+    /// Finds the jobs that may have to wait, oldest first: each may wait for one that is waiting itself.
     fn find_waiting(&mut self) {
         let running: Vec<(u64, usize)> = self
             .jobs
@@ -424,7 +424,7 @@ impl Pair {
         }
     }
 
-    /// What the rude initiator has written last must be there. Its volume was the last one that was read.
+    /// The last writes of the rogue initiator must be present. Its volume was the last one that was read.
     fn check_rogue(&self) {
         let Some(rogue) = &self.rogue else { return };
         for (block, fill) in rogue.expected().enumerate() {
@@ -437,7 +437,7 @@ impl Pair {
         }
     }
 
-    /// Nothing that was sent for a task after its end was answered may be anywhere.
+    /// Data that was sent for a task after its end was answered must be nowhere.
     fn look_for_poison(&self) {
         let mut bytes = vec![0; (SLOTS as u64 * SLOT_BYTES) as usize];
         self.memory.read(0, &mut bytes);

@@ -1,9 +1,10 @@
-//! A rude initiator beside the verified one: a session of several connections on a target of its own. It announces data
-//! and leaves it out, aborts from another connection, resets, closes in the middle, and logs in over itself.
+//! A rogue initiator beside the verified one: a session of several connections on a target of its own. It announces
+//! data and does not send it, aborts from another connection, resets, closes in the middle, and logs in again without a
+//! logout.
 //!
-//! What it sends of a task after the answer that the task is over is poison. No volume may hold poison, neither its own
-//! nor a neighbour's. What it writes after such an answer, or after a login that ended everything, must stay: nothing
-//! from before may overwrite it.
+//! Data that it sends for a task after the answer that the task has ended is poison. No volume may hold poison, neither
+//! its own nor another one. Data that it writes after such an answer, or after a login that ended everything, must
+//! stay: no older data may overwrite it.
 
 use crate::choices::{BLOCK, BLOCKS, ROGUE};
 use linerate_io::{Buffer, Completion, Driver, Handle, Nanos, Outgoing, SocketOptions, Wait};
@@ -14,10 +15,10 @@ const BHS: usize = 48;
 const NO_TAG: u32 = u32::MAX;
 const CONNECTIONS: u16 = 3;
 const TASKS_MAX: usize = 8;
-/// How long it does nothing when nothing happens: one of these.
+/// How long it pauses when nothing happens: one of these.
 const IDLE_NS: [Nanos; 3] = [10_000, 200_000, 2_000_000];
 
-/// Every word of what must not reach a volume.
+/// Every word of data that must not reach a volume.
 pub(crate) const POISON: u64 = 0xDEAD_BEEF_0BAD_F00D;
 
 /// A write that has begun.
@@ -27,21 +28,21 @@ struct Task {
     blocks: usize,
     /// Every word of its data.
     fill: u64,
-    /// The array has answered that it is over.
+    /// The array has answered that it has ended.
     over: bool,
 }
 
-/// What a block of its volume holds.
+/// The contents of a block of its volume.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
-    /// Writes to it that are under way.
+    /// Writes to it in progress.
     writers: u32,
-    /// Two writes were under way at once, so it is unknown which came last.
+    /// Two writes were in progress at once, so it is unknown which one was last.
     mixed: bool,
     fill: Option<u64>,
 }
 
-/// A task management request under way: the task that it is for; none: all.
+/// The task of a task management request in progress; None: all tasks.
 type Victim = Option<u32>;
 
 #[derive(Default)]
@@ -64,11 +65,11 @@ pub(crate) struct Rogue {
     connections: Vec<Connection>,
     tsih: u16,
     cmd_sn: u32,
-    /// The last number that the window has room for.
+    /// The last number inside the window.
     max_cmd_sn: u32,
     next_itt: u32,
     tasks: BTreeMap<u32, Task>,
-    /// Commands that are numbered and not sent yet, so that later ones on other connections come early.
+    /// Numbered commands that are not sent yet, so that later ones on other connections arrive early.
     late: Vec<(u16, [u8; BHS])>,
     /// R2Ts that wait to be answered.
     granted: Vec<(u16, [u8; BHS])>,
@@ -170,20 +171,20 @@ impl Rogue {
         }
     }
 
-    /// The connection is gone; without the first one the session is.
+    /// The connection is lost; without the first one the session is lost.
     fn close(&mut self, cid: u16) {
         let connection = std::mem::take(self.at(cid));
         if let Some(stream) = connection.stream {
             self.driver.close(stream);
         }
         if connection.logged_in {
-            // Error recovery level 0: the session goes with any of its connections.
+            // Error recovery level 0: the session ends with any of its connections.
             self.forget_session();
             (0..CONNECTIONS).for_each(|cid| self.close(cid));
         }
     }
 
-    /// The session is over. Nothing of it lands any more once the next login is answered.
+    /// The session has ended. None of its data may be written once the next login is answered.
     fn forget_session(&mut self) {
         (self.tsih, self.cmd_sn) = (0, 1);
         for task in std::mem::take(&mut self.tasks).into_values() {
@@ -202,7 +203,7 @@ impl Rogue {
         }
     }
 
-    /// A write is over: GOOD with what it wrote, or ended before.
+    /// A write has ended: GOOD with its data, or ended before.
     fn end_write(&mut self, task: &Task, fill: Option<u64>) {
         if task.over {
             return;
@@ -214,7 +215,7 @@ impl Rogue {
         }
     }
 
-    /// What its volume must hold, by block, as far as is known.
+    /// The required contents of its volume, by block, as far as known.
     pub(crate) fn expected(&self) -> impl Iterator<Item = Option<u64>> {
         self.blocks.iter().map(|block| block.fill)
     }
@@ -323,7 +324,7 @@ impl Rogue {
 
     fn answer_ping(&mut self, cid: u16, ping: &[u8; BHS]) {
         if self.at(cid).owed.is_some() {
-            // In the middle of a data segment there is no answer.
+            // In the middle of a data segment no answer can be sent.
             return;
         }
         let mut bhs = self.request(cid, 0x40, 0x80);
@@ -341,7 +342,7 @@ impl Rogue {
         bhs
     }
 
-    /// Does something, if it may be done now.
+    /// Performs an action, if it is possible now.
     fn act(&mut self) {
         let cid = self.rng.range(0, u64::from(CONNECTIONS) - 1) as u16;
         let leader_is_in = self.connections[0].logged_in;
@@ -380,7 +381,7 @@ impl Rogue {
     }
 
     fn write(&mut self, cid: u16) {
-        // What is sent after a reset is none of its victims.
+        // A reset does not end tasks that are sent after it.
         let live = self.tasks.values().filter(|task| !task.over).count();
         let is_full = self.cmd_sn == self.max_cmd_sn.wrapping_add(1) || live >= TASKS_MAX;
         if is_full || self.managing.values().any(Option::is_none) {
@@ -388,7 +389,7 @@ impl Rogue {
         }
         let over = self.tasks.values().rfind(|task| task.over).copied();
         let (first, blocks) = match over {
-            // What is over must not come on top of this.
+            // Tasks that have ended must not overwrite this.
             Some(task) if self.rng.chance(50) => (task.first as u64, task.blocks as u64),
             _ => {
                 let blocks = self.rng.range(1, 48);
@@ -414,7 +415,7 @@ impl Rogue {
         (self.next_itt, self.cmd_sn) = (self.next_itt + 1, self.cmd_sn.wrapping_add(1));
     }
 
-    /// Announces the data that an R2T asks for, and sends some of it.
+    /// Announces the data that an R2T requests, and sends some of it.
     fn answer_r2t(&mut self, cid: u16) {
         let Some(at) = self.granted.iter().position(|(of, _)| *of == cid) else { return };
         let (_, r2t) = self.granted.swap_remove(at);
@@ -430,7 +431,7 @@ impl Rogue {
         connection.owed = Some((itt, len.next_multiple_of(4)));
     }
 
-    /// Sends some of the payload that was announced, or nothing for now.
+    /// Sends some of the announced payload, or nothing for now.
     fn pay(&mut self, cid: u16, itt: u32, left: u32) {
         if self.rng.chance(60) {
             return;
@@ -440,7 +441,7 @@ impl Rogue {
         let fill = task.filter(|task| !task.over).map_or(POISON, |task| task.fill);
         let len = if self.rng.chance(50) { left } else { self.rng.range(1, u64::from(left)) as u32 };
         self.poisoned += u64::from(over);
-        // Where in a word the last piece has ended shows in what is left: segments are whole words.
+        // The remaining length shows where in a word the last piece ended: segments are whole words.
         let skip = (8 - left % 8) as usize % 8;
         let bytes = fill.to_le_bytes().into_iter().cycle().skip(skip).take(len as usize);
         let connection = &mut self.connections[usize::from(cid)];
@@ -472,13 +473,13 @@ impl Rogue {
         }
     }
 
-    /// Another session of the same initiator port ends the one that there is.
+    /// Another session of the same initiator port ends the current one.
     fn log_in_over(&mut self) {
         let streams: Vec<Handle> = self.connections.iter_mut().filter_map(|at| at.stream.take()).collect();
         self.forget_session();
         self.connections.iter_mut().for_each(|connection| *connection = Connection::default());
         self.connect(0);
-        // The old ones stay open for the array to close; what they owe never comes.
+        // The old ones stay open until the array closes them; their missing data is never sent.
         drop(streams);
     }
 }

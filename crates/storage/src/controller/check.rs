@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const NAME_CHARACTERS: usize = 48;
 const IO_TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
-/// Judges a configuration; gives its disks one by one.
+/// Checks a configuration, and returns its disks one by one.
 pub(super) fn check(config: &StorageConfig) -> Result<Vec<DiskSpec>, StorageError> {
     let disks: Vec<DiskSpec> = config.disks.iter().flat_map(DiskSpec::each).collect();
     let disk_names = names(Noun::Disk, disks.iter().map(|disk| &disk.name))?;
@@ -48,7 +48,7 @@ pub(super) fn check(config: &StorageConfig) -> Result<Vec<DiskSpec>, StorageErro
     Ok(disks)
 }
 
-/// A name that can stand in messages, files and commands.
+/// Checks that a name can be used in messages, files and commands.
 pub(super) fn check_name(name: &str) -> Result<(), StorageError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if (1..=NAME_CHARACTERS).contains(&name.len()) && name.bytes().all(is_plain) {
@@ -57,7 +57,7 @@ pub(super) fn check_name(name: &str) -> Result<(), StorageError> {
     Err(StorageError::Name(name.to_owned()))
 }
 
-/// What a disk is made of, apart from its name.
+/// Checks a disk, apart from its name.
 pub(super) fn check_disk(disk: &DiskSpec) -> Result<(), StorageError> {
     use super::config::DiskKind::{File, Memory};
     let wrong = |key, rule| Err(value(Noun::Disk, &disk.name, key, rule));
@@ -97,7 +97,7 @@ fn names<'a>(noun: Noun, names: impl Iterator<Item = &'a String>) -> Result<Vec<
     Ok(seen)
 }
 
-/// Notes that `name` belongs to `owner` alone.
+/// Records that only `owner` uses `name`.
 fn own(
     noun: Noun,
     name: &str,

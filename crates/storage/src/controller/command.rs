@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub enum Command {
     /// Makes a thin volume and shows it to initiators. Reply: `volume`, `target`, `lun`, `size_bytes`.
     CreateVolume {
-        /// Where its pages come from; `null`: the only pool.
+        /// The pool of its pages; `null`: the only pool.
         #[serde(default)]
         pool: Option<String>,
         /// Its name.
@@ -22,45 +22,45 @@ pub enum Command {
         #[serde(flatten)]
         export: Export,
     },
-    /// Changes a volume's capacity; initiators are told. Reply: `size_bytes`.
+    /// Changes a volume's capacity; initiators are informed. Reply: `size_bytes`.
     Resize {
         /// Which volume.
         volume: String,
         /// Its new capacity.
         size_bytes: u64,
     },
-    /// Ends a volume; what it held is lost.
+    /// Deletes a volume and its data.
     Delete {
         /// Which volume.
         volume: String,
-        /// Its snapshots as well; without this, a volume that has some is not deleted.
+        /// Deletes its snapshots too; without this, a volume with snapshots is not deleted.
         #[serde(default)]
         with_snapshots: bool,
     },
-    /// Freezes volumes of one pool at one instant. Reply: `at_s`.
+    /// Takes snapshots of volumes of one pool at one instant. Reply: `at_s`.
     Snapshot {
         /// Which volumes.
         volumes: Vec<String>,
         /// Name of the snapshot of each of them.
         name: String,
     },
-    /// Ends a snapshot of a volume.
+    /// Deletes a snapshot of a volume.
     DeleteSnapshot {
         /// Which volume.
         volume: String,
         /// Which of its snapshots.
         snapshot: String,
     },
-    /// Makes a volume what it was when a snapshot of it was taken.
+    /// Restores a volume to a snapshot of it.
     Restore {
         /// Which volume.
         volume: String,
         /// Which of its snapshots.
         snapshot: String,
     },
-    /// Makes a new volume that begins as a snapshot of another. Reply: as `create_volume`.
+    /// Makes a new volume with the contents of a snapshot of another. Reply: as `create_volume`.
     Clone {
-        /// Whose snapshot.
+        /// The volume of the snapshot.
         volume: String,
         /// Which of its snapshots.
         snapshot: String,
@@ -75,22 +75,22 @@ pub enum Command {
         /// Which disk.
         disk: String,
     },
-    /// Puts a new disk in the place of another, which is rebuilt onto it.
+    /// Replaces a disk by a new one, and rebuilds onto it.
     ReplaceDisk {
-        /// Which disk goes.
+        /// The disk to replace.
         disk: String,
-        /// The one that comes.
+        /// The new disk.
         new: DiskSpec,
-        /// Although it holds something.
+        /// Use the new disk even if it holds data.
         #[serde(default)]
         overwrite: bool,
     },
-    /// Reads a RAID set through and mends what does not agree, in the background.
+    /// Reads a whole RAID set in the background, and repairs blocks that do not agree.
     Scrub {
         /// Which RAID set.
         raid_set: String,
     },
-    /// Everything that [`super::StorageStatus`] says.
+    /// The full [`super::StorageStatus`].
     Status {},
 }
 
@@ -98,11 +98,11 @@ pub enum Command {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Export {
-    /// iSCSI name of the target; `null`: the first one, of a clone the one that shows the volume it comes from.
+    /// iSCSI name of the target; `null`: the first target, or for a clone the target of its parent volume.
     pub target: Option<String>,
     /// Its logical unit number; `null`: the lowest that is free.
     pub lun: Option<u16>,
-    /// Logical block size; `null`: 512, of a clone that of the volume it comes from, and never less than the disks'.
+    /// Logical block size; `null`: 512, or for a clone that of its parent, and never less than the disks' size.
     pub sector_bytes: Option<u32>,
     /// Physical block size; `null`: the logical one.
     pub physical_sector_bytes: Option<u32>,
@@ -110,11 +110,11 @@ pub struct Export {
     pub read_only: bool,
     /// Report a volatile write cache. Refused unless power is protected.
     pub write_cache: bool,
-    /// What is in memory survives a power cut, by a battery or otherwise.
+    /// Data in memory survives a power cut, for instance by a battery.
     pub power_protected: bool,
 }
 
-/// What a command brought: an object, empty where there is nothing to say.
+/// The result of a command: an object, which may be empty.
 pub type Reply = Map<String, Value>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Disks one after the other, as one disk (md calls this linear).
+//! Several disks joined to one (md calls this linear).
 
 use crate::disk::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
@@ -8,7 +8,7 @@ use futures::{
 };
 use std::rc::Rc;
 
-/// See the module text. What the disks have beyond whole blocks of the largest is left out.
+/// See the module text. Bytes of a disk beyond the last whole block of the largest block size are not used.
 pub(super) struct Concat {
     name: String,
     block_bytes: u32,
@@ -18,7 +18,7 @@ pub(super) struct Concat {
 }
 
 impl Concat {
-    /// One disk of several; a single one is passed on as it is.
+    /// One disk made of several; a single one is returned unchanged.
     pub(super) fn of(name: &str, disks: Vec<Rc<dyn Disk>>) -> Rc<dyn Disk> {
         if let [only] = &disks[..] {
             return Rc::clone(only);

@@ -1,6 +1,6 @@
-//! What an array's storage is made of: the configuration as JSON gives it.
+//! The storage configuration of an array, as read from JSON.
 //!
-//! Unknown keys are refused. Whether the parts fit together is judged by [`super::Controller::open`].
+//! Unknown keys are refused. [`super::Controller::open`] checks whether the parts fit together.
 
 use crate::raid::{Initialise, JournalUse, RaidLevel};
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ pub struct StorageConfig {
     pub create: Vec<String>,
 }
 
-/// What was served before: it is created again only if its name is in `create`.
+/// What was served before. It is created again only if its name is in `create`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Served {
@@ -39,7 +39,7 @@ pub struct Served {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ServedSet {
-    /// Tells sets of one name apart: 16 hexadecimal digits.
+    /// Distinguishes sets of the same name: 16 hexadecimal digits.
     pub id: String,
     /// The newest superblock of each group, as it was then: later ones have greater numbers.
     #[serde(default)]
@@ -53,13 +53,13 @@ impl ServedSet {
     }
 }
 
-/// A disk, or several alike.
+/// One disk, or several equal ones.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// Its name. With `count`, the disks are called `<name>0`, `<name>1` and so on.
     pub name: String,
-    /// Where its bytes lie.
+    /// Where its bytes are.
     #[serde(default)]
     pub kind: DiskKind,
     /// Capacity; may be left out for a file or block device that exists.
@@ -68,13 +68,13 @@ pub struct DiskSpec {
     /// File or block device; with `count`, the number of the disk is appended.
     #[serde(default)]
     pub path: Option<String>,
-    /// A file disk takes space as it is written, which may run out; otherwise a file is allocated as a whole.
+    /// A file disk takes space as it is written, and may find none; otherwise a file is allocated as a whole.
     #[serde(default)]
     pub sparse: bool,
-    /// Smallest unit that is written whole: 512 or 4096.
+    /// Smallest unit that is written as a whole: 512 or 4096.
     #[serde(default = "default_sector")]
     pub sector_bytes: u32,
-    /// Name of the drive whose timing it has, such as `sata_7200_3_5`; `null`: as fast as its bytes.
+    /// Name of the drive whose timing it has, such as `sata_7200_3_5`; `null`: no model.
     #[serde(default)]
     pub model: Option<String>,
     /// How long an operation of a file disk may take before the disk counts as failed.
@@ -89,10 +89,10 @@ pub struct DiskSpec {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskKind {
-    /// Gone when the array stops.
+    /// Lost when the array stops.
     #[default]
     Memory,
-    /// Kept in a file or on a block device.
+    /// In a file or on a block device.
     File,
 }
 
@@ -102,29 +102,29 @@ pub enum DiskKind {
 pub struct RaidSetSpec {
     /// Its name.
     pub name: String,
-    /// How it stores.
+    /// The RAID level.
     pub level: RaidLevel,
     /// Names of its member disks, in order.
     pub disks: Vec<String>,
     /// Names of disks that take over for a member that fails.
     #[serde(default)]
     pub spares: Vec<String>,
-    /// Bytes on one disk before the next one's turn.
+    /// Bytes on one disk before the next disk is used.
     #[serde(default = "default_chunk")]
     pub chunk_bytes: u32,
     /// Of RAID 50 and 60: how many RAID 5 or 6 sets it is striped over.
     #[serde(default = "default_groups")]
     pub groups: u32,
-    /// What is done about parity or copies when the set is made.
+    /// How parity or copies are initialised when the set is made.
     #[serde(default)]
     pub initialise: Initialise,
     /// When parity groups write through their redo journal.
     #[serde(default)]
     pub journal: JournalUse,
-    /// Most bytes per second that a rebuild reads from each disk; `null`: as fast as it goes.
+    /// Limit of the bytes per second that a rebuild reads from each disk; `null`: no limit.
     #[serde(default)]
     pub rebuild_bytes_per_s: Option<u64>,
-    /// Keep a checksum of every block, so that silent corruption is found (and mended, where there is redundancy).
+    /// Keep a checksum of every block, so that silent corruption is found, and repaired if there is redundancy.
     #[serde(default = "yes")]
     pub checksums: bool,
 }
@@ -135,7 +135,7 @@ pub struct RaidSetSpec {
 pub struct PoolSpec {
     /// Its name.
     pub name: String,
-    /// Names of the RAID sets that it fills, one after the other.
+    /// Names of the RAID sets that hold it, one after the other.
     pub raid_sets: Vec<String>,
     /// What is allocated at a time.
     #[serde(default = "default_page")]

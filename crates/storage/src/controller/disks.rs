@@ -28,10 +28,10 @@ use std::{
 pub(super) struct DiskTable {
     runtime: Runtime,
     files: Option<Files>,
-    /// Files are only looked at, and what is written to disks goes nowhere.
+    /// Files are only read, and writes to disks are kept in memory.
     is_looking: bool,
     disks: RefCell<Vec<Entry>>,
-    /// Files that there were not before.
+    /// Files that this start made.
     made: RefCell<Vec<PathBuf>>,
 }
 
@@ -40,21 +40,21 @@ struct Entry {
     spec: DiskSpec,
     disk: Option<Rc<dyn Disk>>,
     file: Option<FileDisk>,
-    /// What became of it, and in which RAID set, where that set does not say so.
+    /// Its state and RAID set, where the set does not report them.
     state: Option<(DiskState, Option<String>)>,
 }
 
-/// Why a disk is not there.
+/// Why a disk is missing.
 pub(super) enum Absence {
     /// There is no such file.
     NoFile,
-    /// An array that serves has it.
+    /// An array that serves uses it.
     InUse,
 }
 
 impl DiskTable {
-    /// Opens disks, and makes those in memory. Missing files are left for [`DiskTable::make`]: whether they may be made is
-    /// not known yet.
+    /// Opens disks, and makes those in memory. Missing files are left to [`DiskTable::make`], because it is not known
+    /// yet whether they may be made.
     pub(super) async fn open(
         runtime: Runtime,
         files: Option<Files>,
@@ -76,13 +76,13 @@ impl DiskTable {
         Ok(disk_table)
     }
 
-    /// Names of disks that are not there.
+    /// Names of missing disks.
     pub(super) fn absent(&self) -> Vec<String> {
         let disks = self.disks.borrow();
         disks.iter().filter(|one| one.disk.is_none()).map(|one| one.spec.name.clone()).collect()
     }
 
-    /// Whether a disk is not there, and why.
+    /// Whether and why a disk is missing.
     pub(super) fn absence(&self, name: &str) -> Option<Absence> {
         let disks = self.disks.borrow();
         let entry = disks.iter().find(|entry| entry.spec.name == name && entry.disk.is_none())?;
@@ -90,7 +90,7 @@ impl DiskTable {
         Some(if is_there { Absence::InUse } else { Absence::NoFile })
     }
 
-    /// Why a disk is not there, in words.
+    /// Why a disk is missing, in words.
     pub(super) fn why_absent(&self, name: &str) -> String {
         let path = self.path_of(name).unwrap_or_default();
         match self.absence(name) {
@@ -105,7 +105,7 @@ impl DiskTable {
         disks.iter().find(|entry| entry.spec.name == name)?.spec.path.clone()
     }
 
-    /// Makes the files of disks that are not there. If one of them cannot be made, none is.
+    /// Makes the files of missing disks. If one of them cannot be made, none is.
     pub(super) async fn make(&self, names: &[String]) -> Result<(), StorageError> {
         self.check_room(names)?;
         for name in names {
@@ -121,7 +121,7 @@ impl DiskTable {
         Ok(())
     }
 
-    /// Whether the file systems have room for disks that are to be made as a whole.
+    /// Whether the file systems have space for disks that are allocated as a whole.
     pub(super) fn check_room(&self, names: &[String]) -> Result<(), StorageError> {
         let mut needs: BTreeMap<u64, (u64, u64, Vec<String>, PathBuf)> = BTreeMap::new();
         for entry in self.disks.borrow().iter().filter(|one| names.contains(&one.spec.name)) {
@@ -131,7 +131,7 @@ impl DiskTable {
                 continue;
             };
             let folder = Path::new(path).parent().unwrap_or(Path::new("."));
-            // What cannot be looked at says why when the file is made.
+            // If this fails, making the file reports the reason.
             let Ok((number, free_bytes)) = space::folder_space(folder) else { continue };
             let need = needs.entry(number).or_insert((free_bytes, 0, Vec::new(), folder.to_owned()));
             need.1 += size_bytes;
@@ -147,7 +147,7 @@ impl DiskTable {
         }
     }
 
-    /// Removes the files that were made: the array does not serve, and they hold nothing.
+    /// Removes the files that were made: the array does not serve, and they are empty.
     pub(super) fn remove_made(&self) {
         for path in self.made.take() {
             if let Err(error) = fs::remove_file(&path) {
@@ -156,12 +156,12 @@ impl DiskTable {
         }
     }
 
-    /// From now on files that were made may hold something.
+    /// From now on the new files may hold data.
     pub(super) fn keep_made(&self) {
         self.made.take();
     }
 
-    /// One more disk, which comes while the array serves.
+    /// Adds a disk while the array serves.
     pub(super) async fn add(&self, spec: DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
         check_name(&spec.name)?;
         check_disk(&spec)?;
@@ -189,7 +189,7 @@ impl DiskTable {
         if is_of_use { self.keep_made() } else { self.remove_made() }
     }
 
-    /// The error of a name that no disk has.
+    /// The error for an unknown name.
     pub(super) fn check(&self, name: &str) -> Result<(), StorageError> {
         let disks = self.disks.borrow();
         if disks.iter().any(|entry| entry.spec.name == name) {
@@ -199,21 +199,21 @@ impl DiskTable {
         Err(StorageError::Unknown { noun: Noun::Disk, name: name.to_owned(), known })
     }
 
-    /// A disk by its name; none: it is not there.
+    /// A disk by its name; None: it is missing.
     pub(super) fn disk(&self, name: &str) -> Result<Option<Rc<dyn Disk>>, StorageError> {
         self.check(name)?;
         let disks = self.disks.borrow();
         Ok(disks.iter().find(|entry| entry.spec.name == name).and_then(|entry| entry.disk.clone()))
     }
 
-    /// The file of a disk that was there before, without its model and its timeout.
+    /// The file of an older disk, without its model and its timeout.
     pub(super) fn old_file(&self, name: &str) -> Option<FileDisk> {
         let disks = self.disks.borrow();
         let found = disks.iter().find(|entry| entry.spec.name == name)?;
         found.file.clone().filter(|file| !file.is_new())
     }
 
-    /// Notes that a RAID set does without a disk that it was to have.
+    /// Records that a RAID set works without one of its configured disks.
     pub(super) fn leave_out(&self, name: &str, set: &str) {
         if let Some(entry) = self.disks.borrow_mut().iter_mut().find(|one| one.spec.name == name) {
             let state = if entry.disk.is_some() { DiskState::Out } else { DiskState::Missing };
@@ -221,7 +221,7 @@ impl DiskTable {
         }
     }
 
-    /// The file disks: what they are kept in, whether they may run out of space, and how they are.
+    /// The file disks: path, whether space may run out, and state.
     pub(super) fn kept_in_files(&self) -> Vec<(String, PathBuf, FileDisk)> {
         let disks = self.disks.borrow();
         let file = |entry: &Entry| {
@@ -231,8 +231,8 @@ impl DiskTable {
         disks.iter().filter_map(file).collect()
     }
 
-    /// Disks that there are, then members of RAID sets that the configuration does not name: such a set lacks a disk that
-    /// took the place of another while an array served, and that is not in the file.
+    /// Existing disks, then members of RAID sets that are not in the configuration. Such a member took the place of
+    /// another disk while an array served, and the array file does not list it.
     pub(super) fn status(&self, places: &[Membership]) -> Vec<DiskStatus> {
         let disks = self.disks.borrow();
         let one = |entry: &Entry| {
@@ -289,7 +289,7 @@ impl DiskTable {
                 let disk: Rc<dyn Disk> = if self.is_looking {
                     Rc::new(OverlayDisk::new(Rc::new(file.clone())))
                 } else {
-                    // Memory always answers.
+                    // Memory disks always answer.
                     let timeout = (spec.io_timeout_s * 1e9) as Nanos;
                     Rc::new(TimeoutDisk::new(&self.runtime, Rc::new(file.clone()), timeout))
                 };
@@ -339,7 +339,7 @@ impl DiskTable {
     }
 }
 
-/// A file that is not there, or that is in use and shall only be looked at.
+/// Whether the file is missing, or in use while it is only inspected.
 fn is_absence(error: &io::Error, is_looking: bool) -> bool {
     match error.kind() {
         io::ErrorKind::NotFound => true,
@@ -351,7 +351,7 @@ fn is_absence(error: &io::Error, is_looking: bool) -> bool {
 /// A disk in memory.
 fn memory_of(spec: &DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
     let size_bytes = spec.size_bytes.unwrap_or(0);
-    // A drive's time hides what looking for zeros takes, and whole drives may stand in a small memory.
+    // The time of a modelled drive hides the search for zeros, and a large drive may be in a small memory.
     if spec.model.is_some() {
         return Ok(Rc::new(SparseDisk::new(&spec.name, size_bytes, spec.sector_bytes)));
     }

@@ -39,60 +39,60 @@ impl std::fmt::Display for Noun {
 /// so.
 #[derive(Debug, Error)]
 pub enum StorageError {
-    /// A name that nothing has.
+    /// An unknown name.
     #[error("there is no {noun} \"{name}\"; {}", has(known))]
     Unknown {
-        /// What it should be.
+        /// The kind that was expected.
         noun: Noun,
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// A name is left out, and there is more than one choice, or none.
+    /// A name is missing, and there is more than one choice, or none.
     #[error("name the {noun}; {}", has(known))]
     Unnamed {
-        /// What is to be named.
+        /// The kind of the missing name.
         noun: Noun,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// A name is taken.
+    /// A name is in use.
     #[error("there is a {noun} \"{name}\" already; choose another name")]
     Taken {
-        /// What has it.
+        /// The kind that uses it.
         noun: Noun,
         /// The name.
         name: String,
     },
-    /// A name that is no name.
+    /// An invalid name.
     #[error("\"{0}\" is not a valid name: 1 to 48 letters, digits, hyphens, underscores and dots")]
     Name(String),
-    /// Something belongs to two owners.
+    /// Something is used by two owners.
     #[error("{noun} \"{name}\" is used by \"{first}\" and by \"{second}\"; it can have one place only")]
     UsedTwice {
         /// What it is.
         noun: Noun,
         /// Its name.
         name: String,
-        /// Who uses it.
+        /// The first user.
         first: String,
-        /// Who uses it as well.
+        /// The second user.
         second: String,
     },
-    /// A value that cannot be, and what it may be.
+    /// An invalid value, and the rule for it.
     #[error("{noun} \"{name}\": `{key}` {rule}")]
     Value {
-        /// Whose value.
+        /// The kind of its owner.
         noun: Noun,
         /// Its name.
         name: String,
         /// The key.
         key: &'static str,
-        /// What it may be.
+        /// The valid values.
         rule: String,
     },
-    /// The state of things forbids it.
+    /// The current state does not permit it.
     #[error("{0}")]
     Refused(String),
     /// A file or block device cannot be opened.
@@ -100,14 +100,14 @@ pub enum StorageError {
     Open {
         /// The disk's name.
         name: String,
-        /// What it is kept in.
+        /// Its file or device.
         path: String,
         /// Why not.
         error: io::Error,
         /// What to do about it.
         way_out: &'static str,
     },
-    /// Disks that are to be made do not fit.
+    /// There is too little space for new disks.
     #[error(
         "{} in {folder}: {} needed, and {} free; free some space, make them smaller, or say `sparse`: then they take \
          space as they are written",
@@ -118,14 +118,14 @@ pub enum StorageError {
     Room {
         /// Their names.
         disks: Vec<String>,
-        /// Where they are to lie.
+        /// Their folder.
         folder: String,
-        /// All of them together.
+        /// The space that all of them need.
         needed_bytes: u64,
-        /// What the file system has.
+        /// The free space of the file system.
         free_bytes: u64,
     },
-    /// A disk holds something, and would be overwritten.
+    /// A disk holds data that would be overwritten.
     #[error(
         "disk \"{name}\" ({path}): {what}. Nothing was changed. If it may be lost, create RAID set \"{set}\" again: \
          --create {set}"
@@ -133,14 +133,14 @@ pub enum StorageError {
     NotBlank {
         /// The disk's name.
         name: String,
-        /// What it is kept in.
+        /// Its file or device.
         path: String,
         /// What it holds.
         what: String,
         /// The RAID set that would be made on it.
         set: String,
     },
-    /// A RAID set that was served before is not there.
+    /// A RAID set that was served before is missing.
     #[error(
         "RAID set \"{set}\" was served before, and none of its disks holds it now ({causes}). Nothing was changed. Bring \
          its disks back; only if it is lost for good, create it again: --create {set}"
@@ -148,10 +148,10 @@ pub enum StorageError {
     Vanished {
         /// Its name.
         set: String,
-        /// What became of its disks.
+        /// Why its disks are missing.
         causes: String,
     },
-    /// Too few members of a RAID set are there.
+    /// Too many members of a RAID set are missing.
     #[error(
         "RAID set \"{set}\" has too few disks to serve ({causes}). Nothing was changed. Bring them back; only if it is \
          lost for good, create it again: --create {set}"
@@ -162,7 +162,7 @@ pub enum StorageError {
         /// Which disks, and why.
         causes: String,
     },
-    /// The disks hold another RAID set of that name.
+    /// The disks belong to another RAID set of that name.
     #[error(
         "these are not the disks of one RAID set \"{set}\" ({causes}). Nothing was changed. Remove those that do \
          not belong here, or, if they do, remove the array's record of what it served"
@@ -173,7 +173,7 @@ pub enum StorageError {
         /// Which disks hold which set.
         causes: String,
     },
-    /// The disks that are there are not the newest ones.
+    /// The disks found are not the newest ones.
     #[error(
         "the disks of RAID set \"{set}\" that are there are older than what was served last (generation {found}, \
          {served} was served): later writes are on disks that are missing. Nothing was changed. Bring them \
@@ -182,12 +182,12 @@ pub enum StorageError {
     Old {
         /// Its name.
         set: String,
-        /// The newest generation there is.
+        /// The newest generation found.
         found: u64,
-        /// What was served.
+        /// The generation that was served.
         served: u64,
     },
-    /// Two disks claim one place.
+    /// Two disks have the same slot.
     #[error(
         "disks \"{one}\" and \"{other}\" of RAID set \"{set}\" are copies of each other: remove the older one"
     )]
@@ -199,7 +199,7 @@ pub enum StorageError {
         /// The other one.
         other: String,
     },
-    /// A pool that was served before is not there.
+    /// A pool that was served before is missing.
     #[error(
         "pool \"{pool}\" {why}. Nothing was made. Restore its RAID sets; only if it is lost for good, create it \
          again: --create {pool}"
@@ -207,10 +207,10 @@ pub enum StorageError {
     NoPool {
         /// Its name.
         pool: String,
-        /// What is there instead.
+        /// What was found instead.
         why: String,
     },
-    /// The host cannot give what a disk needs.
+    /// The host has too little memory for a disk.
     #[error("disk \"{name}\": the host has no {} for it ({error}); make it smaller", size_text(*size_bytes))]
     Memory {
         /// The disk's name.
@@ -220,7 +220,7 @@ pub enum StorageError {
         /// Why not.
         error: io::Error,
     },
-    /// A RAID set cannot be made, put together or changed.
+    /// A RAID set cannot be made, assembled or changed.
     #[error("RAID set \"{set}\": {error}")]
     Raid {
         /// Its name.
@@ -241,10 +241,10 @@ pub enum StorageError {
         "the host cannot run the storage engine ({0}); raise the limits of processes, open files or memory"
     )]
     Host(String),
-    /// Replication does not go on.
+    /// Replication cannot continue.
     #[error(transparent)]
     Replica(#[from] ReplicaError),
-    /// The thread that looks after storage is gone.
+    /// The storage thread has ended.
     #[error("the storage engine has ended; this is a mistake in the program")]
     Gone,
 }

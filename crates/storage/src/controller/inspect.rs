@@ -21,13 +21,13 @@ use std::{collections::BTreeMap, path::Path};
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
-    /// In the order in which it was noticed.
+    /// In the order of discovery.
     pub findings: Vec<Finding>,
     /// Everything as a start would find it.
     pub storage: StorageStatus,
 }
 
-/// Looks at the storage that a configuration describes. Error: the configuration is wrong, or the host cannot look.
+/// Inspects the storage of a configuration. Error: the configuration is wrong, or the host cannot read the storage.
 pub fn inspect(config: StorageConfig, preference: Preference) -> Result<Inspection, StorageError> {
     let driver = open_driver(preference).map_err(|error| StorageError::Host(error.to_string()))?;
     with_driver!(driver, |driver| {
@@ -101,7 +101,7 @@ fn status(disk_table: &DiskTable, sets: &[SetEntry], pools: &[PoolEntry]) -> Sto
     status
 }
 
-/// What the state of the storage gives reason to report.
+/// Reports findings that follow from the state of the storage.
 fn judge(disk_table: &DiskTable, storage: &StorageStatus, findings: &Findings) {
     for set in &storage.raid_sets {
         let about = format!("RAID set {}", set.name);
@@ -140,7 +140,7 @@ fn judge(disk_table: &DiskTable, storage: &StorageStatus, findings: &Findings) {
     }
 }
 
-/// What a look says of an error that ends a start: nothing is ever changed by looking.
+/// The text of an error that would end a start. An inspection changes nothing, so this part is left out.
 fn plain(error: &StorageError) -> String {
     error.to_string().replace(" Nothing was changed.", "")
 }

@@ -1,6 +1,7 @@
 //! The storage of an array: opened from a configuration, changed while it serves, and reported.
 //!
-//! - `config.rs`, `command.rs`, `status.rs`: the JSON that goes in and out. `error.rs`: errors and whose fault they are.
+//! - `config.rs`, `command.rs`, `status.rs`: the JSON of inputs and outputs. `error.rs`: errors and whose fault they
+//!   are.
 //! - `check.rs`: whether a configuration is consistent. `disks.rs`, `sets.rs`, `pools.rs`: its parts. `concat.rs`: several
 //!   RAID sets under one pool. `assembly`: which sets may be made, and what must not be overwritten.
 //! - `volumes.rs`: creates and deletes volumes of pools. `space.rs`: the free space of file systems.
@@ -39,10 +40,10 @@ use sets::SetEntry;
 use space::Spaces;
 use std::rc::Rc;
 
-/// How long closing waits for what may never come, such as space on a file system.
+/// How long closing waits for something that may never come, such as space on a file system.
 const CLOSE_NS: Nanos = 10_000_000_000;
 
-/// The storage of one array. Belongs to the thread whose tasks work for it.
+/// The storage of one array. It belongs to the thread that runs its tasks.
 pub struct Controller {
     runtime: Runtime,
     disk_table: DiskTable,
@@ -52,8 +53,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Opens what a configuration describes, and makes what of it is not there yet. Without `files`, all disks are in
-    /// memory.
+    /// Opens the storage of a configuration, and makes the parts that do not exist yet. Without `files`, all disks are
+    /// in memory.
     pub async fn open(
         runtime: Runtime,
         files: Option<Files>,
@@ -99,17 +100,17 @@ impl Controller {
         Ok((sets, entries))
     }
 
-    /// The storage serves: what was made at this start stays.
+    /// The storage serves: keep what this start made.
     pub fn begin(&self) {
         self.disk_table.keep_made();
     }
 
-    /// The storage will not serve: what was made at this start, and holds nothing, goes.
+    /// The storage will not serve: remove what this start made, if it is empty.
     pub fn abandon(&self) {
         self.disk_table.remove_made();
     }
 
-    /// The tasks' view of the thread that it belongs to.
+    /// Tasks and timers of the thread.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -133,7 +134,7 @@ impl Controller {
         }
     }
 
-    /// Carries out a command that concerns only the storage; those that make, end or change what initiators see are
+    /// Executes a command that concerns only the storage. Commands that make, delete or change exported volumes have
     /// methods of their own.
     pub async fn manage(&self, command: Command) -> Result<Reply, StorageError> {
         match command {
@@ -156,7 +157,7 @@ impl Controller {
             Command::Scrub { raid_set } => {
                 let entry = named(Noun::RaidSet, Some(&raid_set), &self.sets, |entry| &entry.spec.name)?;
                 entry.set.may_scrub().map_err(|error| entry.fault(error))?;
-                // It begins here and goes on by itself; the status tells what it finds.
+                // The scrub starts here and runs in the background. The status shows its results.
                 drop(entry.set.scrub());
             }
             Command::Status {} => {
@@ -200,7 +201,7 @@ impl Controller {
             Ok(()) => entry.set.replace_disk(disk, comes).await.map_err(|error| entry.fault(error)),
             Err(refused) => Err(refused),
         };
-        // The one that is out of use now is removed.
+        // Remove the disk that is now unused.
         self.disk_table.remove(if replaced.is_ok() { disk } else { &name }, replaced.is_ok());
         if let Some(spaces) = &self.spaces {
             spaces.look_at(&self.disk_table);
@@ -208,7 +209,7 @@ impl Controller {
         replaced
     }
 
-    /// How everything is.
+    /// The state of all parts.
     pub fn status(&self) -> StorageStatus {
         let places: Vec<_> = self.sets.iter().flat_map(SetEntry::places).collect();
         let mut status = StorageStatus {
@@ -225,8 +226,8 @@ impl Controller {
         status
     }
 
-    /// Makes everything durable and ends background work. What cannot be closed in time is as safe, and takes longer to
-    /// start.
+    /// Makes everything durable and ends background work. Parts that cannot be closed in time are also safe, but take
+    /// longer at the next start.
     pub async fn close(&self) {
         let closing = Box::pin(self.close_all());
         let late = Box::pin(self.runtime.sleep(CLOSE_NS));
@@ -250,7 +251,7 @@ impl Controller {
         }
     }
 
-    /// The RAID set that a disk is in, or is to be in.
+    /// The RAID set of a disk, also of a missing one.
     fn set_with(&self, disk: &str) -> Result<&SetEntry, StorageError> {
         let has = self.sets.iter().find(|entry| entry.has(disk));
         if let Some(entry) = has {
@@ -277,7 +278,7 @@ async fn open_pool(
     PoolEntry::open(runtime, assembly, spec, disk, are_new).await
 }
 
-/// What has a name; without one, the only thing that there is.
+/// The entry of a name; without a name, the only entry.
 fn named<'a, T>(
     noun: Noun,
     name: Option<&str>,

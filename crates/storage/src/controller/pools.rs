@@ -1,4 +1,4 @@
-//! An array's pools, their volumes and what is kept beside them.
+//! The pools of an array, their volumes, and their settings.
 
 use super::{
     assembly::{Assembly, begins_with_zeros},
@@ -13,7 +13,7 @@ use crate::{
 };
 use std::rc::Rc;
 
-/// Whether a pool that is not there may be made: the RAID sets hold nothing, and it was not served before.
+/// Whether a missing pool may be created: the RAID sets are empty, and it was not served before.
 async fn check_missing(assembly: &Assembly<'_>, pool: &str, disk: &dyn Disk) -> Result<(), StorageError> {
     let refused = |why: &str| Err(StorageError::NoPool { pool: pool.to_owned(), why: why.to_owned() });
     if assembly.served.pools.iter().any(|served| served == pool) {
@@ -26,14 +26,14 @@ async fn check_missing(assembly: &Assembly<'_>, pool: &str, disk: &dyn Disk) -> 
     }
 }
 
-/// A pool and what was asked for.
+/// A pool and its configuration.
 pub(super) struct PoolEntry {
     pub(super) spec: PoolSpec,
     pub(super) pool: Pool,
 }
 
 impl PoolEntry {
-    /// Opens the pool on a disk, or makes one where it may be made: on sets that `are_new`, or that hold nothing.
+    /// Opens the pool on a disk, or creates it if this is permitted: on sets that `are_new`, or that are empty.
     pub(super) async fn open(
         runtime: &Runtime,
         assembly: &Assembly<'_>,
@@ -70,7 +70,7 @@ impl PoolEntry {
         Ok(Self { spec, pool })
     }
 
-    /// What went wrong, and where.
+    /// Adds the pool's name to an error.
     pub(super) fn fault(&self) -> impl FnOnce(PoolError) -> StorageError + use<> {
         let pool = self.spec.name.clone();
         |error| StorageError::Pool { pool, error }

@@ -13,7 +13,7 @@ use crate::{
 };
 use std::rc::Rc;
 
-/// A RAID set and what was asked for.
+/// A RAID set and its configuration.
 pub(super) struct SetEntry {
     pub(super) spec: RaidSetSpec,
     pub(super) set: Rc<RaidSet>,
@@ -21,7 +21,7 @@ pub(super) struct SetEntry {
     pub(super) is_new: bool,
 }
 
-/// The part of a disk in a RAID set.
+/// The role of a disk in a RAID set.
 pub(super) struct Membership {
     pub(super) disk: String,
     pub(super) set: String,
@@ -29,7 +29,7 @@ pub(super) struct Membership {
 }
 
 impl SetEntry {
-    /// Puts a set together, or makes it where it may be made.
+    /// Assembles a set, or creates it if this is permitted.
     pub(super) async fn open(
         runtime: &Runtime,
         assembly: &Assembly<'_>,
@@ -59,23 +59,23 @@ impl SetEntry {
         }
     }
 
-    /// What went wrong, and where.
+    /// Adds the set's name to an error.
     pub(super) fn fault(&self, error: RaidError) -> StorageError {
         StorageError::Raid { set: self.spec.name.clone(), error }
     }
 
-    /// Whether a disk is a member, a place for one, or a spare.
+    /// Whether a disk is a member, a missing member, or a spare.
     pub(super) fn has(&self, disk: &str) -> bool {
         let RaidStatus { members, spares, .. } = self.set.status();
         members.iter().any(|member| member.name == disk) || spares.iter().any(|spare| spare == disk)
     }
 
-    /// Whether the configuration gives the set this disk, or it has it all the same.
+    /// Whether the set has this disk by the configuration, or in fact.
     pub(super) fn claims(&self, disk: &str) -> bool {
         self.has(disk) || self.spec.disks.iter().chain(&self.spec.spares).any(|name| name == disk)
     }
 
-    /// Tells sets of one name apart.
+    /// Distinguishes sets of the same name.
     pub(super) fn id(&self) -> u64 {
         self.set.status().id
     }

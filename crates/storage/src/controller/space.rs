@@ -1,4 +1,4 @@
-//! What the file systems below sparse disks have left, and whether that is enough.
+//! The free space of the file systems below sparse disks, and whether it is enough.
 
 use super::{Controller, disks::DiskTable, status::FileSystemStatus};
 use crate::amount::size_text;
@@ -14,7 +14,7 @@ use std::{
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const LOOK_EVERY_NS: Nanos = 5_000_000_000;
 
-/// The files of disks, looked at now and then.
+/// The files of disks, checked from time to time.
 pub(super) struct Spaces {
     watch: SpaceWatch,
     /// Folders whose file systems have been warned of.
@@ -22,7 +22,7 @@ pub(super) struct Spaces {
 }
 
 impl Spaces {
-    /// Begins to look; none if there are no files, or no thread to look at them.
+    /// Starts the checks; None if there are no files, or no thread for the checks.
     pub(super) fn watch(disk_table: &DiskTable) -> Option<Self> {
         let paths: Vec<_> = disk_table.kept_in_files().into_iter().map(|(_, path, _)| path).collect();
         if paths.is_empty() {
@@ -37,7 +37,7 @@ impl Spaces {
         }
     }
 
-    /// Looks at the files that there are now.
+    /// Sets the files to check.
     pub(super) fn look_at(&self, disk_table: &DiskTable) {
         self.watch.set_paths(disk_table.kept_in_files().into_iter().map(|(_, path, _)| path).collect());
     }
@@ -61,7 +61,7 @@ impl Spaces {
         found.into_values().collect()
     }
 
-    /// Warns, once each time, of file systems that have less left than their sparse disks may still take.
+    /// Warns, once each time, of file systems with less free space than their sparse disks may still need.
     fn warn(&self, found: &[FileSystemStatus]) {
         let short = found.iter().filter(|one| one.free_bytes < one.unallocated_bytes);
         let mut warned = self.warned.borrow_mut();
@@ -83,12 +83,12 @@ impl Spaces {
 }
 
 impl Controller {
-    /// The file systems that sparse disks lie on.
+    /// The file systems of sparse disks.
     pub(super) fn file_systems(&self) -> Vec<FileSystemStatus> {
         self.spaces.as_ref().map_or_else(Vec::new, |spaces| spaces.status(&self.disk_table))
     }
 
-    /// Warns in time.
+    /// Checks regularly and warns.
     pub(super) fn watch_spaces(self: &Rc<Self>) {
         if self.spaces.is_none() {
             return;

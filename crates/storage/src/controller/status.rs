@@ -1,4 +1,4 @@
-//! The status of an array's storage. Counters only grow: the difference of two reports is that of the interval.
+//! The status of an array's storage. Counters only grow: the difference of two reports is the figure of the interval.
 
 use crate::{
     disk::DiskStats,
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Disks, RAID sets, pools and the pools' volumes at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StorageStatus {
-    /// Those that sparse disks lie on.
+    /// File systems of sparse disks.
     pub file_systems: Vec<FileSystemStatus>,
     /// In the order of the configuration.
     pub disks: Vec<DiskStatus>,
@@ -29,9 +29,9 @@ pub struct FileSystemStatus {
     pub folder: String,
     /// Names of the sparse disks on it.
     pub disks: Vec<String>,
-    /// What it has left.
+    /// Free space.
     pub free_bytes: u64,
-    /// What its sparse disks may still take.
+    /// Space that its sparse disks may still need.
     pub unallocated_bytes: u64,
 }
 
@@ -40,21 +40,21 @@ pub struct FileSystemStatus {
 pub struct DiskStatus {
     /// Its name.
     pub name: String,
-    /// The drive whose timing it has; none: as fast as its bytes.
+    /// The drive whose timing it has; None: no model.
     pub model: Option<String>,
-    /// What it is kept in; none: memory.
+    /// Its file or device; None: memory.
     pub path: Option<String>,
-    /// How it is.
+    /// Its state.
     pub state: DiskState,
-    /// The RAID set that it is a member or a spare of.
+    /// The RAID set of which it is a member or a spare.
     pub raid_set: Option<String>,
-    /// Capacity; 0 of a disk that is not there.
+    /// Capacity; 0 for a missing disk.
     pub size_bytes: u64,
     /// It takes space as it is written.
     pub sparse: bool,
-    /// It found no space when it last looked for some.
+    /// The last write that needed space found none.
     pub lacks_space: bool,
-    /// What it counted.
+    /// Its counters.
     #[serde(flatten)]
     pub stats: DiskStats,
 }
@@ -67,13 +67,13 @@ pub enum DiskState {
     Online,
     /// It is out of use.
     Failed,
-    /// Its place in a RAID set is empty.
+    /// Its place in a RAID set has no disk.
     Missing,
-    /// It waits for another to fail.
+    /// It is ready to replace a failed member.
     Spare,
-    /// Others' contents are being written to it.
+    /// A rebuild writes to it.
     Rebuilding,
-    /// Its RAID set does without it: it failed or was replaced before this start, or holds something else.
+    /// Its RAID set does not use it: it failed or was replaced before this start, or holds something else.
     Out,
 }
 
@@ -82,21 +82,21 @@ pub enum DiskState {
 pub struct RaidSetStatus {
     /// Its name.
     pub name: String,
-    /// Tells sets of one name apart: 16 hexadecimal digits.
+    /// Distinguishes sets of the same name: 16 hexadecimal digits.
     pub id: String,
     /// The newest superblock of each group; later ones have greater numbers.
     pub generations: Vec<u64>,
-    /// How it stores.
+    /// The RAID level.
     pub level: RaidLevel,
-    /// How it is.
+    /// Its state.
     pub state: RaidState,
-    /// What it can hold.
+    /// Its capacity.
     pub size_bytes: u64,
     /// The bytes of its members, without spares.
     pub raw_bytes: u64,
-    /// What it does in the background.
+    /// Its background task.
     pub task: Option<RaidTask>,
-    /// What it counted.
+    /// Its counters.
     #[serde(flatten)]
     pub counters: RaidCounters,
 }
@@ -109,7 +109,7 @@ pub struct PoolVolumeStatus {
     pub volume: VolumeStatus,
     /// The pool of its pages.
     pub pool: String,
-    /// iSCSI name of the target that shows it; none: it is not shown.
+    /// iSCSI name of its target; None: it is not exported.
     pub target: Option<String>,
     /// Its logical unit number there.
     pub lun: Option<u16>,

@@ -1,4 +1,4 @@
-//! Volumes of pools: find, create, change, delete. The name of a volume tells its pool.
+//! Volumes of pools: find, create, change, delete. The name of a volume determines its pool.
 
 use super::{
     Controller,
@@ -11,7 +11,7 @@ use crate::pool::PoolVolume;
 use bytes::Bytes;
 use std::rc::Rc;
 
-/// What a pool keeps for the owner of the controller, beside the bytes of a volume.
+/// Data that a pool keeps for the owner of the controller, besides the volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// How the volume is shown to initiators.
@@ -30,7 +30,7 @@ impl Kept {
 }
 
 impl Controller {
-    /// A thin volume of the configuration, made if it is not there and a size is given. `pool: None`: the only one.
+    /// A thin volume of the configuration, created if it is missing and a size is given. `pool: None`: the only pool.
     pub async fn thin_volume(
         &self,
         pool: Option<&str>,
@@ -63,7 +63,7 @@ impl Controller {
         entry.pool.create_volume(name, size_bytes).await.map_err(entry.fault())
     }
 
-    /// Makes a volume that begins as a snapshot of another.
+    /// Makes a volume with the contents of a snapshot.
     pub async fn clone_volume(
         &self,
         volume: &str,
@@ -88,7 +88,7 @@ impl Controller {
         entry.pool.resize(name, size_bytes).await.map_err(entry.fault())
     }
 
-    /// Whether [`Controller::delete_volume`] would do it.
+    /// Whether [`Controller::delete_volume`] would succeed.
     pub fn check_delete(&self, name: &str, with_snapshots: bool) -> Result<(), StorageError> {
         let snapshots = self.snapshots_of(name)?;
         if with_snapshots || snapshots.is_empty() {
@@ -100,7 +100,7 @@ impl Controller {
         )))
     }
 
-    /// Ends a volume, and its snapshots if that is wanted; a volume that has some is not ended otherwise.
+    /// Deletes a volume, and its snapshots if `with_snapshots`; otherwise a volume with snapshots is refused.
     pub async fn delete_volume(&self, name: &str, with_snapshots: bool) -> Result<(), StorageError> {
         self.check_delete(name, with_snapshots)?;
         let entry = self.pool_of(name)?;
@@ -110,7 +110,7 @@ impl Controller {
         entry.pool.delete(name).await.map_err(entry.fault())
     }
 
-    /// What is kept of one kind, over all pools: pool, name of the volume, bytes.
+    /// All kept data of one kind in all pools: pool, name of the volume, bytes.
     pub fn all_kept(&self, kind: Kept) -> Vec<(String, String, Bytes)> {
         let of_pool = |entry: &PoolEntry| {
             let prefix = kind.prefix();
@@ -124,7 +124,7 @@ impl Controller {
         self.pools.iter().flat_map(of_pool).collect()
     }
 
-    /// Keeps something for a volume of a pool, durably, whether there is such a volume now or not; `None` forgets it.
+    /// Keeps data for a volume of a pool, durably, even if the volume does not exist; `None` deletes the data.
     pub async fn keep(
         &self,
         kind: Kept,
@@ -137,7 +137,7 @@ impl Controller {
         entry.pool.put_setting(&key, bytes).await.map_err(entry.fault())
     }
 
-    /// Names of the pools that warn.
+    /// Names of the pools with a warning.
     pub fn warnings(&self) -> Vec<String> {
         let warns = self.pools.iter().filter(|entry| entry.pool.status().warning);
         warns.map(|entry| entry.spec.name.clone()).collect()

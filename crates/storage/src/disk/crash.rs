@@ -1,4 +1,5 @@
-//! A disk that knows which of its bytes survive a power cut, and can show each possible content after one.
+//! A disk for tests that knows which of its bytes survive a power cut, and can produce every possible content after
+//! one.
 //!
 //! Every block has one durable content and the versions that were written since, in their order. A flush makes durable all
 //! writes that had completed when it began; a durable write is durable when it completes. After a power cut a block holds
@@ -29,13 +30,13 @@ struct Shared {
     blocks: RefCell<Blocks>,
 }
 
-/// A block's bytes; None where it was never written, or was discarded: zeros.
+/// A block's bytes; None if it was never written, or was discarded: zeros.
 type Content = Option<Bytes>;
 
 #[derive(Clone, Default)]
 struct Blocks {
     durable: BTreeMap<u64, Bytes>,
-    /// Blocks that were written since they were durable.
+    /// Blocks with writes that are not durable yet.
     volatile: BTreeMap<u64, Vec<Version>>,
     /// Writes begun so far; numbers them.
     writes: u64,
@@ -47,12 +48,12 @@ struct Blocks {
 struct Version {
     write: u64,
     content: Content,
-    /// How many writes had completed when its own had; none: it is under way.
+    /// How many writes had completed when this one completed; None: it is in progress.
     completed: Option<u64>,
 }
 
 impl CrashDisk {
-    /// A disk of zeros. `seed` decides how long operations take once [`CrashDisk::set_delay`] lets them.
+    /// A disk of zeros. `seed` determines how long operations take after [`CrashDisk::set_delay`].
     pub fn new(
         runtime: &Runtime,
         name: impl Into<String>,
@@ -76,21 +77,21 @@ impl CrashDisk {
         self.0.delays.set(least_ns, most_ns);
     }
 
-    /// What a power cut now may leave, block by block: how many contents are possible, where more than one is.
+    /// The blocks with more than one possible content after a power cut now, and the number of their contents.
     pub fn undecided(&self) -> Vec<(u64, usize)> {
         let blocks = self.0.blocks.borrow();
         blocks.volatile.iter().map(|(&block, versions)| (block, 1 + versions.len())).collect()
     }
 
-    /// The disk after a power cut now: `pick` says for each block of [`CrashDisk::undecided`] which content it is found
-    /// with, 0 being the durable one. The image belongs to `runtime`, as the old tasks are gone.
+    /// The disk after a power cut now: `pick` selects the content of each block of [`CrashDisk::undecided`]; 0 is the
+    /// durable one. The image belongs to `runtime`, because the old tasks have ended.
     #[must_use]
     pub fn image(&self, runtime: &Runtime, seed: u64, mut pick: impl FnMut(u64, usize) -> usize) -> Self {
         self.image_of(runtime, seed, |block, versions| pick(block, 1 + versions.len()))
     }
 
-    /// Every image that a power cut now may leave. There are as many as the product of the contents in
-    /// [`CrashDisk::undecided`], so this is for few blocks.
+    /// Every possible image after a power cut now. Their number is the product of the contents in
+    /// [`CrashDisk::undecided`], so use this for few blocks.
     pub fn images(&self, runtime: &Runtime) -> impl Iterator<Item = Self> {
         let counts: Vec<_> = self.undecided().into_iter().map(|(_, count)| count).collect();
         let total: usize = counts.iter().product();
@@ -105,7 +106,7 @@ impl CrashDisk {
         })
     }
 
-    /// One of the images, by chance: drives that lose all, none, the end, or anything of what they had cached.
+    /// A random image: drives lose all, none, the last, or any part of their cached writes.
     #[must_use]
     pub fn power_cut(&self, runtime: &Runtime, rng: &mut Rng) -> Self {
         let seed = rng.u64(..);
@@ -215,7 +216,7 @@ impl Blocks {
         };
     }
 
-    /// The last version that `is_safe` and all before it leave the cache.
+    /// Drops from the cache the last version that `is_safe`, and all versions before it.
     fn settle(&mut self, block: u64, is_safe: impl Fn(&Version) -> bool) {
         // No write of this block is in the cache.
         let Some(versions) = self.volatile.get_mut(&block) else { return };
@@ -236,7 +237,7 @@ impl Blocks {
         }
     }
 
-    /// A flush has completed that began when so many writes had.
+    /// A flush has completed; `before` is the number of writes that had completed when it began.
     fn flushed(&mut self, before: u64) {
         let blocks: Vec<u64> = self.volatile.keys().copied().collect();
         for block in blocks {
@@ -286,7 +287,7 @@ impl Disk for CrashDisk {
     }
 
     fn flush(&self) -> Writing {
-        // What counts is what had completed when the flush was asked for.
+        // The flush covers the writes that had completed when it was requested.
         let before = self.0.blocks.borrow().completed;
         self.perform(OpKind::Flush, 0, |_| (), move |all, ()| all.flushed(before))
     }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a disk operation failed. The upper disks pass on what they cannot mend.
+/// Why a disk operation failed. Upper disks pass on errors that they cannot repair.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DiskError {
     /// Outside the disk, or not in whole blocks: a mistake of the caller.
@@ -13,10 +13,10 @@ pub enum DiskError {
         /// Length.
         len_bytes: u64,
     },
-    /// The disk does not answer any more, and will not.
+    /// The disk has failed for good.
     #[error("disk \"{0}\" has failed")]
     Failed(String),
-    /// These bytes cannot be read; writing them anew may help (SCSI: UNRECOVERED READ ERROR).
+    /// These bytes cannot be read; writing them again may help (SCSI: UNRECOVERED READ ERROR).
     #[error("{len_bytes} bytes at {offset_bytes} cannot be read")]
     Unreadable {
         /// First byte.
@@ -24,20 +24,20 @@ pub enum DiskError {
         /// Length.
         len_bytes: u64,
     },
-    /// More disks have failed than the RAID level bears: what was stored is lost or out of reach.
+    /// More disks have failed than the RAID level tolerates: the data is lost or cannot be read.
     #[error("RAID set \"{0}\" has lost more disks than its level bears")]
     Lost(String),
     /// A thin pool has no free page left (SCSI: SPACE ALLOCATION FAILED WRITE PROTECT).
     #[error("pool \"{0}\" is full")]
     Full(String),
-    /// The file system or device below a disk has no space left for what was not written before (SCSI: SPACE ALLOCATION
-    /// FAILED WRITE PROTECT). The disk serves on, and writes work again once there is space.
+    /// The file system or device below a disk has no space for blocks that were not written before (SCSI: SPACE
+    /// ALLOCATION FAILED WRITE PROTECT). The disk continues to serve, and writes work again as soon as there is space.
     #[error("disk \"{0}\" has no space left on its file system")]
     NoSpace(String),
-    /// A snapshot, or a volume that receives a replica, is not written by hosts (SCSI: DATA PROTECT).
+    /// Hosts cannot write to a snapshot, or to a volume that receives a replica (SCSI: DATA PROTECT).
     #[error("\"{0}\" is write-protected")]
     Protected(String),
-    /// The disk holds something that the program cannot understand.
+    /// The disk holds data that the program cannot interpret.
     #[error("\"{name}\": {reason}")]
     Corrupt {
         /// Which disk or pool.

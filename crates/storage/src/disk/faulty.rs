@@ -15,7 +15,7 @@ use std::{
     rc::Rc,
 };
 
-/// A disk around another. Without faults it behaves as the inner one does. One seed decides all its chances.
+/// A disk around another. Without faults it behaves like the inner disk. One seed determines all random choices.
 #[derive(Clone)]
 pub struct FaultyDisk(Rc<Shared>);
 
@@ -48,24 +48,24 @@ impl FaultyDisk {
         }))
     }
 
-    /// Nothing is answered from now on, and what is under way comes to nothing, done or not.
+    /// Every operation fails from now on, also those in progress, whether their bytes were moved or not.
     pub fn fail(&self) {
         self.0.has_failed.set(true);
     }
 
-    /// Fails when so many more operations have begun.
+    /// Fails after so many more operations have begun.
     pub fn fail_after(&self, operations: u64) {
         self.0.operations_left.set(Some(operations));
     }
 
-    /// Comes back with what it held when it failed, like a disk whose cable was pulled.
+    /// Returns with the contents that it had at the failure, like a disk whose cable was pulled.
     pub fn revive(&self) {
         self.0.has_failed.set(false);
         self.0.operations_left.set(None);
         self.answer();
     }
 
-    /// Nothing is answered from now on, and what is under way either has moved its bytes or has not.
+    /// The disk stops answering. An operation in progress has moved all its bytes, or none.
     pub fn hang(&self) {
         self.0.is_hanging.set(true);
     }
@@ -75,7 +75,7 @@ impl FaultyDisk {
         self.0.is_hanging.get()
     }
 
-    /// Goes on where it hung: what was held back is done now, and answered.
+    /// Continues after a hang: the held operations are done and answered now.
     pub fn answer(&self) {
         self.0.is_hanging.set(false);
         self.0.held.borrow_mut().clear();
@@ -86,13 +86,13 @@ impl FaultyDisk {
         self.0.has_failed.get()
     }
 
-    /// These blocks cannot be read until they are written anew.
+    /// These blocks cannot be read until they are written again.
     pub fn make_unreadable(&self, offset: u64, len: u64) {
         let block = u64::from(self.block_bytes());
         self.0.unreadable.borrow_mut().extend(offset / block..(offset + len).div_ceil(block));
     }
 
-    /// Changes one byte in each of these blocks, and says nothing.
+    /// Changes one byte in each of these blocks, without an error.
     pub fn corrupt(&self, offset: u64, len: u64) -> Writing {
         let shared = Rc::clone(&self.0);
         let block = self.block_bytes() as usize;
@@ -106,7 +106,7 @@ impl FaultyDisk {
         })
     }
 
-    /// Every operation takes at least `least_ns` and at most `most_ns` longer from now on; so those that overlap may
+    /// From now on every operation takes between `least_ns` and `most_ns` longer, so operations in progress may
     /// overtake each other.
     pub fn set_delay(&self, least_ns: Nanos, most_ns: Nanos) {
         self.0.delays.set(least_ns, most_ns);
@@ -130,7 +130,7 @@ impl FaultyDisk {
         let begun = shared.runtime.now();
         shared.meter.begin(begun);
         let (before, after) = shared.delays.next();
-        // A disk without delay begins when it is called.
+        // A disk without delay starts the operation when it is called.
         let (mut operation, mut started) = (Some(operation), None);
         if before == 0 && !shared.is_hanging.get() {
             started = operation.take().map(|operation| operation(&*shared.inner));
@@ -179,7 +179,7 @@ impl Shared {
         }
     }
 
-    /// Reading a bad sector fails; writing it puts another in its place.
+    /// A read of a bad sector fails; a write reallocates the sector.
     fn check_sectors(&self, kind: OpKind, offset: u64, len: u64) -> Result<(), DiskError> {
         let block = u64::from(self.inner.block_bytes());
         let blocks = offset / block..(offset + len) / block;
@@ -238,12 +238,12 @@ impl Disk for FaultyDisk {
     }
 
     fn reserve(&self, offset: u64, len: u64) -> Writing {
-        // Counted as what it is most like: nothing is moved.
+        // Counted as the most similar kind: no bytes are moved.
         self.perform(OpKind::Flush, offset, len, move |disk| disk.reserve(offset, len))
     }
 }
 
-/// How long operations take, by seed.
+/// Random durations of operations, by seed.
 pub(super) struct Delays {
     range: Cell<(Nanos, Nanos)>,
     rng: RefCell<Rng>,
@@ -258,7 +258,7 @@ impl Delays {
         self.range.set((least, most.max(least)));
     }
 
-    /// The time before the bytes move, and after.
+    /// The time before and after the bytes move.
     pub(super) fn next(&self) -> (Nanos, Nanos) {
         let (least, most) = self.range.get();
         if most == 0 {

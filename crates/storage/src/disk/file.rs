@@ -1,7 +1,7 @@
 //! A disk in a file or on a block device. Its I/O goes through the [`crate::Host`] of its thread.
 //!
-//! Space is allocated at once as a whole, or when it is written (thin). A thin disk can run out of space: then the write
-//! is refused and nothing else happens.
+//! Space is allocated as a whole when the disk is made, or when it is written (thin). A thin disk can run out of space.
+//! Then the write is refused, and nothing else happens.
 
 use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use crate::{
@@ -19,10 +19,10 @@ use std::{
     rc::Rc,
 };
 
-/// Longest single transfer; a longer one becomes several that run at once.
+/// Longest single transfer; a longer one is split into several that run at the same time.
 const PART_BYTES: usize = 1 << 20;
 
-/// How often a disk that has no space left says so.
+/// How often a disk without space is reported.
 const TELL_EVERY_NS: Nanos = 60_000_000_000;
 
 /// The path of a file disk and how it is opened; see [`crate::host::Files::open`].
@@ -32,27 +32,28 @@ pub struct FileConfig {
     pub name: String,
     /// The file or block device.
     pub path: PathBuf,
-    /// Makes a file of this size if there is none, or one of no length. None: it exists.
+    /// Makes a file of this size if it is missing or has length zero. None: it exists.
     pub size_bytes: Option<u64>,
     /// 512 or 4096.
     pub block_bytes: u32,
-    /// Past the page cache, where file system and device can (`O_DIRECT`).
+    /// Bypass the page cache, if file system and device can (`O_DIRECT`).
     pub direct: bool,
-    /// Space is taken as it is written, and may run out. Otherwise a file is allocated as a whole.
+    /// Space is taken at each write, and may run out. Otherwise a file is allocated as a whole.
     pub thin: bool,
-    /// For looking only: writes fail, and the lock is shared.
+    /// For inspection: writes fail, and the lock is shared.
     pub read_only: bool,
 }
 
-/// A disk in a file. Direct where it can be; a durable write is one operation then (`RWF_DSYNC`), a flush is `fdatasync`.
+/// A disk in a file. It uses direct I/O if possible. With direct I/O a durable write is one operation (`RWF_DSYNC`).
+/// A flush is `fdatasync`.
 ///
-/// A write or flush that fails makes the disk fail for good: what the kernel had accepted before may be lost with it, and
-/// trying again would only hide that. A read that fails leaves the disk at work, for a mirror to mend; so does a write that
-/// finds no space, as that takes nothing along.
+/// After a failed write or flush the disk has failed for good: data that the kernel accepted before may be lost with
+/// it, and a retry would only hide that. After a failed read the disk continues, so that a mirror can repair it. It
+/// also continues after a write without space, because no other data is lost.
 #[derive(Clone, Debug)]
 pub struct FileDisk(Rc<Opened>);
 
-/// The disk as its operations know it: the file is closed when the last of them is over.
+/// The disk as its operations use it: the file is closed when the last of them has ended.
 #[derive(Debug)]
 struct Opened {
     file: Rc<FileState>,
@@ -61,18 +62,18 @@ struct Opened {
     facts: FileFacts,
 }
 
-/// What is known of a file disk once it is open.
+/// Facts about an open file disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileFacts {
     pub(crate) size_bytes: u64,
     pub(crate) block_bytes: u32,
     pub(crate) is_direct: bool,
     pub(crate) is_thin: bool,
-    /// There was no such file before.
+    /// The file did not exist before.
     pub(crate) is_new: bool,
 }
 
-/// What the disk and the operations under way share.
+/// State that the disk shares with its operations in progress.
 #[derive(Debug)]
 pub(crate) struct FileState {
     name: String,
@@ -80,7 +81,7 @@ pub(crate) struct FileState {
     meter: Meter,
     has_failed: Cell<bool>,
     fault: RefCell<Option<String>>,
-    /// Space was looked for and not found.
+    /// The last attempt to get space failed.
     lacks_space: Cell<bool>,
     told: Cell<Option<Nanos>>,
     /// The file system cannot allocate.
@@ -109,7 +110,7 @@ impl FileState {
         self.meter.begin(now);
     }
 
-    /// Counts an operation that is over, and judges the disk by its error.
+    /// Counts a completed operation, and sets the state of the disk by its error.
     pub(crate) fn finish(
         &self,
         kind: OpKind,
@@ -119,7 +120,7 @@ impl FileState {
         error: Option<&io::Error>,
     ) {
         self.meter.end(begun, now, kind, len_bytes, error.is_none());
-        // Done; only failures are remembered.
+        // Only failures change the state.
         let Some(error) = error else { return };
         self.fault.replace(Some(error.to_string()));
         match kind {
@@ -129,7 +130,7 @@ impl FileState {
         }
     }
 
-    /// An attempt to reserve space is over. It is no operation on the disk's bytes, and not counted as one.
+    /// An attempt to reserve space has ended. It is not counted as an operation on the disk's bytes.
     pub(crate) fn reserved(&self, now: Nanos, error: Option<&io::Error>) {
         self.meter.rest(now);
         match error {
@@ -157,15 +158,15 @@ impl FileState {
     }
 }
 
-/// Whether a read failed for the place and not for the disk.
+/// Whether a read failed because of the sector and not because of the disk.
 fn is_bad_sector(error: &io::Error) -> bool {
-    // EIO, and what block devices say of a medium or integrity error: ENODATA, EILSEQ (block/blk-core.c).
+    // EIO, and the medium and integrity errors of block devices: ENODATA, EILSEQ (block/blk-core.c).
     const CODES: [i32; 3] = [5, 61, 84];
     error.kind() == io::ErrorKind::UnexpectedEof
         || error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
-/// Whether a write found no space, or the owner of the file may have no more.
+/// Whether a write found no space, or exceeded a quota.
 pub(crate) fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -175,22 +176,22 @@ impl FileDisk {
         Self(Rc::new(Opened { file, queue, runtime, facts }))
     }
 
-    /// Whether transfers pass the page cache by.
+    /// Whether transfers bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.0.facts.is_direct
     }
 
-    /// Whether there was no such file before it was opened.
+    /// Whether the file did not exist before.
     pub fn is_new(&self) -> bool {
         self.0.facts.is_new
     }
 
-    /// Whether it found no space when it last looked for some.
+    /// Whether the last attempt to get space failed.
     pub fn lacks_space(&self) -> bool {
         self.0.file.lacks_space.get()
     }
 
-    /// What the system said when an operation failed last.
+    /// The system's message for the last failed operation.
     pub fn fault(&self) -> Option<String> {
         self.0.file.fault.borrow().clone()
     }
@@ -258,7 +259,7 @@ impl Opened {
         self.all_done(vec![receiver])
     }
 
-    /// The end of operations without data: the worst of what became of them.
+    /// The result of several operations without data: the worst of their results.
     fn all_done(&self, parts: Vec<Receiver<io::Result<()>>>) -> Writing {
         let file = Rc::clone(&self.file);
         Box::pin(async move {
@@ -276,14 +277,14 @@ impl Opened {
         })
     }
 
-    /// Reserves by asking the file system, or by writing what is there.
+    /// Reserves space by a request to the file system, or by writing the old contents back.
     async fn reserve(self: Rc<Self>, offset: u64, len: u64) -> Result<(), DiskError> {
         if !self.file.cannot_allocate.get() {
             let (done, receiver) = oneshot::channel();
             self.submit(offset, Work::Reserve { len, done });
             match receiver.await {
                 Ok(Ok(())) => return Ok(()),
-                // A full file system may say this of what is allocated, too.
+                // A full file system may report this for allocated space, too.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Unsupported || is_no_space(&error) => {}
                 _ => return Err(DiskError::Failed(self.file.name.clone())),
             }
@@ -291,7 +292,7 @@ impl Opened {
         let (mut at, end) = (offset, offset + len);
         while at < end {
             let part = (end - at).min(PART_BYTES as u64);
-            // What cannot be read has its space.
+            // A range that cannot be read has its space.
             if let Ok(bytes) = self.read(at, BytesMut::zeroed(part as usize)).await {
                 self.write(at, bytes.freeze(), false).await?;
             }
@@ -336,8 +337,8 @@ impl Disk for FileDisk {
         if !durable || self.0.facts.is_direct {
             return self.0.write(offset, data, durable);
         }
-        // Through the page cache, one operation that finds no space would not say which of its two halves did not: this
-        // write, or an earlier one that was taken for done.
+        // Through the page cache, a durable write that finds no space would not say whether this write failed, or
+        // an earlier one that was reported as done.
         let (opened, writing) = (Rc::clone(&self.0), self.0.write(offset, data, false));
         self.0.runtime.start(async move {
             writing.await?;
@@ -376,7 +377,7 @@ impl Disk for FileDisk {
 }
 
 impl Drop for Opened {
-    /// What is under way is finished first.
+    /// Operations in progress are completed first.
     fn drop(&mut self) {
         self.queue.push(Request::Close(self.file.handle));
     }

@@ -1,4 +1,4 @@
-//! A disk on a file system that is sometimes full, around any other disk: for tests.
+//! A disk for tests, around any other disk: its file system is full at times.
 
 use super::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
@@ -13,8 +13,8 @@ use std::{
 /// Unit of allocation.
 const UNIT_BYTES: u64 = 4096;
 
-/// A thin disk around another. What was written or reserved has its space until it is discarded. While the file system is
-/// full, writes that need more are refused; a write may have changed its first blocks by then.
+/// A thin disk around another. Written or reserved ranges have their space until they are discarded. While the file
+/// system is full, writes that need more space are refused; such a write may have changed its first blocks.
 #[derive(Clone)]
 pub struct FillingDisk(Rc<Shared>);
 
@@ -28,7 +28,7 @@ struct Shared {
 }
 
 impl FillingDisk {
-    /// A disk on a file system with space; nothing of it is allocated.
+    /// A disk on a file system with space; nothing is allocated yet.
     pub fn new(inner: Rc<dyn Disk>, seed: u64) -> Self {
         Self(Rc::new(Shared {
             inner,
@@ -40,7 +40,7 @@ impl FillingDisk {
         }))
     }
 
-    /// The file system has no space left, or has some again.
+    /// Makes the file system full, or frees space again.
     pub fn set_full(&self, is_full: bool) {
         self.0.is_full.set(is_full);
     }
@@ -50,13 +50,13 @@ impl FillingDisk {
         self.0.is_full.get()
     }
 
-    /// From now on allocated space does not help, as on copy-on-write file systems: while they are
-    /// full, any write may be refused.
+    /// From now on allocated space does not help, as on copy-on-write file systems: while they are full, any write may
+    /// be refused.
     pub fn ignore_reservations(&self) {
         self.0.honours_reservations.set(false);
     }
 
-    /// Whether what is allocated counts.
+    /// Whether writes to allocated space always succeed.
     pub fn honours_reservations(&self) -> bool {
         self.0.honours_reservations.get()
     }
@@ -66,7 +66,7 @@ impl FillingDisk {
         self.0.refused.get()
     }
 
-    /// The same state around another disk: that of this one after a power cut. It is as full as before.
+    /// The same state around another disk, such as the image after a power cut. It is as full as before.
     #[must_use]
     pub fn around(&self, inner: Rc<dyn Disk>, seed: u64) -> Self {
         let other = Self::new(inner, seed);
@@ -76,7 +76,7 @@ impl FillingDisk {
         other
     }
 
-    /// How much of a range there is space for, from its beginning.
+    /// How many bytes from the beginning of a range have space.
     fn space(&self, offset: u64, len: u64) -> u64 {
         if !self.is_full() {
             return len;
@@ -95,7 +95,7 @@ impl FillingDisk {
         if found == len || found == 0 {
             return found;
         }
-        // It may notice earlier.
+        // The write may fail at an earlier block.
         self.0.rng.borrow_mut().u64(0..=found / block) * block
     }
 

@@ -1,4 +1,4 @@
-//! A disk in memory. Its contents end with the process.
+//! A disk in memory. Its contents are lost when the process ends.
 
 use super::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-/// A disk over a [`Region`]. Every operation is over when the call returns.
+/// A disk over a [`Region`]. Every operation has ended when the call returns.
 #[derive(Debug)]
 pub struct MemoryDisk {
     name: String,
@@ -20,15 +20,15 @@ pub struct MemoryDisk {
     pages: MemoryPages,
 }
 
-/// The memory of a [`MemoryDisk`], for threads that serve its bytes from where they lie. What they move they count here,
-/// and the disk's statistics have it.
+/// The memory of a [`MemoryDisk`], for threads that use its bytes in place. They count their I/O here, and the disk's
+/// statistics include it.
 #[derive(Clone, Debug)]
 pub struct MemoryPages {
     region: Arc<Region>,
     counters: Arc<Counters>,
 }
 
-/// [`DiskStats`] that several threads add to. Operations on memory take no time.
+/// [`DiskStats`] that several threads update. Operations on memory take no time.
 #[derive(Debug, Default)]
 struct Counters {
     reads: AtomicU64,
@@ -74,12 +74,12 @@ impl MemoryPages {
         self.counters.write_bytes.fetch_add(len_bytes, Relaxed);
     }
 
-    /// A flush was asked for, and there was nothing to do.
+    /// A flush was requested; there is nothing to do.
     pub fn count_flush(&self) {
         self.counters.flushes.fetch_add(1, Relaxed);
     }
 
-    /// A range has been given back.
+    /// A range was discarded.
     pub fn count_discard(&self) {
         self.counters.discards.fetch_add(1, Relaxed);
     }

@@ -32,50 +32,50 @@ use futures::future::{LocalBoxFuture, ready};
 
 /// Something that stores blocks: a drive, a RAID set, a volume.
 ///
-/// Offsets and lengths are in bytes and multiples of [`Disk::block_bytes`]; ranges end at [`Disk::size_bytes`] at the
-/// latest, everything else is [`DiskError::OutOfRange`]. An operation begins when it is called, not when it is awaited
-/// first; an operation is finished also if its caller has stopped waiting. Operations that overlap in time and place
-/// have no order. A crash may lose or tear, block by block, all that was written since the last [`Disk::flush`] that
-/// completed, unless it was written as durable.
+/// Offsets and lengths are in bytes and multiples of [`Disk::block_bytes`]. Ranges end at [`Disk::size_bytes`] or
+/// before. Everything else is [`DiskError::OutOfRange`]. An operation begins when it is called, not when it is first
+/// awaited. It is completed even if its caller stops waiting. Operations that overlap in time and place have no order.
+/// A crash may lose or tear, block by block, all writes since the last completed [`Disk::flush`], except durable
+/// writes.
 pub trait Disk {
     /// Name in messages and statistics.
     fn name(&self) -> &str;
     /// Capacity in bytes.
     fn size_bytes(&self) -> u64;
-    /// Smallest unit that is written whole: 512 or 4096 bytes.
+    /// Smallest unit that is written as a whole: 512 or 4096 bytes.
     fn block_bytes(&self) -> u32;
     /// Counters since the start.
     fn stats(&self) -> DiskStats;
-    /// The memory of a disk that is only memory: a caller may use it without the disk.
+    /// The memory of a disk that consists only of memory: a caller may use it directly.
     fn pages(&self) -> Option<MemoryPages> {
         None
     }
 
-    /// Whether space is taken only as it is written, so that a write may find none ([`DiskError::NoSpace`]). Such a write,
-    /// and such a discard, has changed each block or not.
+    /// Whether space is taken only at writes, so that a write may find none ([`DiskError::NoSpace`]). Each block of
+    /// such a write, or of such a discard, is changed or not.
     fn is_thin(&self) -> bool {
         false
     }
 
-    /// Fills all of `into` (its length, not its capacity) from `offset`. A caller that needs one run of bytes from several
-    /// disks splits a buffer, and joins what comes back ([`BytesMut::unsplit`]).
+    /// Fills all of `into` (its length, not its capacity) from `offset`. To read one contiguous buffer from several
+    /// disks, a caller splits it, and joins the parts after the reads ([`BytesMut::unsplit`]).
     fn read(&self, offset: u64, into: BytesMut) -> Reading;
     /// Writes `data` at `offset`; with `durable` it survives a power cut once it completes.
     fn write(&self, offset: u64, data: Bytes, durable: bool) -> Writing;
-    /// Completes when everything whose writing had completed before survives a power cut.
+    /// Makes all writes durable that had completed before.
     fn flush(&self) -> Writing;
-    /// Gives a range back; it reads as zeros from then on.
+    /// Discards a range; it reads as zeros from then on.
     fn discard(&self, offset: u64, len: u64) -> Writing;
     /// Reserves space for writes to a range, until the range is discarded. Some file systems cannot keep a reservation.
-    /// The range keeps its contents; the caller must not write there meanwhile. Error: [`DiskError::NoSpace`].
+    /// The range keeps its contents; the caller must not write to it during this call. Error: [`DiskError::NoSpace`].
     fn reserve(&self, offset: u64, len: u64) -> Writing {
         Box::pin(ready(check_range(self, offset, len)))
     }
 }
 
-/// A read under way.
+/// A read in progress.
 pub type Reading = LocalBoxFuture<'static, Result<BytesMut, DiskError>>;
-/// A write, flush or discard under way.
+/// A write, flush or discard in progress.
 pub type Writing = LocalBoxFuture<'static, Result<(), DiskError>>;
 
 /// The error of an operation outside a disk, or one that is not aligned to its blocks.

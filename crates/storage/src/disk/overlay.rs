@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::ready;
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
-/// Reads what is below, but for the blocks that were written since. For looking at what an array would make of its disks.
+/// Reads from the disk below, except blocks that were written since. It shows what an array would make of its disks.
 #[derive(Clone)]
 pub struct OverlayDisk(Rc<Shared>);
 

@@ -8,8 +8,9 @@ use std::{cell::RefCell, collections::HashMap};
 const PAGE_BYTES: usize = 4096;
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
-/// A disk over pages of 4 KiB that exist once something other than zeros was written to them. Every operation is over when
-/// the call returns. Slower than a [`super::MemoryDisk`], and smaller: zeros cost nothing, however many are written.
+/// A disk of 4 KiB pages. A page exists once something other than zeros was written to it. Every operation has ended
+/// when the call returns. It is slower than a [`super::MemoryDisk`], and smaller: zeros take no memory, however many
+/// are written.
 #[derive(Debug)]
 pub struct SparseDisk {
     name: String,

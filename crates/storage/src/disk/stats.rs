@@ -3,7 +3,7 @@
 use linerate_io::Nanos;
 use std::cell::Cell;
 
-/// Counters since the start; all only grow, so that differences of two snapshots are an interval's figures.
+/// Counters since the start. They only grow, so the difference of two snapshots is the figure of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DiskStats {
     /// Reads that completed.
@@ -22,11 +22,11 @@ pub struct DiskStats {
     pub errors: u64,
     /// Sum over all reads and writes of the time from call to completion: per second, the mean number outstanding.
     pub response_ns: u64,
-    /// Time in which the disk was at work on at least one operation.
+    /// Time with at least one operation in progress.
     pub busy_ns: u64,
 }
 
-/// What an operation does: for counters and for decisions.
+/// The kind of an operation, for counters and for decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
     /// [`super::Disk::read`].
@@ -48,14 +48,14 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// An operation begins, or background work.
+    /// An operation or background work begins.
     pub fn begin(&self, now: Nanos) {
         if self.outstanding.replace(self.outstanding.get() + 1) == 0 {
             self.busy_since.set(now);
         }
     }
 
-    /// An operation that began at `begun` is over, failed or not. Call it once for each [`Meter::begin`].
+    /// An operation that began at `begun` has ended, with or without success. Call it once for each [`Meter::begin`].
     pub fn end(&self, begun: Nanos, now: Nanos, kind: OpKind, len_bytes: u64, is_ok: bool) {
         let mut stats = self.stats.get();
         match kind {
@@ -78,7 +78,7 @@ impl Meter {
         self.rest(now);
     }
 
-    /// Work that no operation waits for is over (a write cache was emptied): like [`Meter::end`], but nothing is counted.
+    /// Background work has ended (a write cache was emptied): like [`Meter::end`], but nothing is counted.
     pub fn rest(&self, now: Nanos) {
         self.outstanding.set(self.outstanding.get() - 1);
         if self.outstanding.get() == 0 {
@@ -88,7 +88,7 @@ impl Meter {
         }
     }
 
-    /// The counters, with the time of work that is still under way.
+    /// The counters, including the time of work in progress.
     pub fn stats(&self, now: Nanos) -> DiskStats {
         let mut stats = self.stats.get();
         if self.outstanding.get() > 0 {

@@ -18,38 +18,38 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// How many looks at the disk an operation may outlast. A look that comes late, because the process stood still, is one
-/// look all the same: the answers that came meanwhile are taken before the next one.
+/// How many checks of the watch an operation may outlast. A check that is late, because the process was stopped, counts
+/// once: answers that arrived meanwhile are processed before the next check.
 const LOOKS: u64 = 8;
 
-/// A disk around another, which has to answer in time.
+/// A disk around another, with a time limit for its answers.
 pub struct TimeoutDisk {
     inner: Rc<dyn Disk>,
     watch: Rc<Watch>,
 }
 
-/// What the disk, its operations and the watch over them share.
+/// State that the disk, its operations and their watch share.
 struct Watch {
     runtime: Runtime,
     name: String,
     look_every_ns: Nanos,
     is_fenced: Cell<bool>,
-    /// Whether somebody looks, which is as long as anything is under way.
+    /// Whether the watch task runs: only while operations are in progress.
     is_watched: Cell<bool>,
     looks: Cell<u64>,
     under_way: RefCell<Slab<Begun>>,
 }
 
-/// An operation under way.
+/// An operation in progress.
 struct Begun {
-    /// Looks before it.
+    /// The number of the checks before it.
     looks: u64,
-    /// Whom to tell when the disk is fenced.
+    /// The task to wake when the disk is fenced.
     waker: Option<Waker>,
 }
 
 impl TimeoutDisk {
-    /// Fences `inner` when an operation takes longer than `timeout_ns`, or, at most, by an eighth longer.
+    /// Fences `inner` when an operation takes longer than `timeout_ns`, or at most an eighth longer.
     pub fn new(runtime: &Runtime, inner: Rc<dyn Disk>, timeout_ns: Nanos) -> Self {
         let watch = Watch {
             runtime: runtime.clone(),
@@ -63,7 +63,7 @@ impl TimeoutDisk {
         Self { inner, watch: Rc::new(watch) }
     }
 
-    /// Whether it did not answer in time, once.
+    /// Whether an operation has timed out.
     pub fn is_fenced(&self) -> bool {
         self.watch.is_fenced.get()
     }
@@ -125,7 +125,7 @@ impl Watch {
     }
 }
 
-/// An operation that somebody waits for.
+/// An operation with a waiting caller.
 struct Watched<T> {
     operation: LocalBoxFuture<'static, Result<T, DiskError>>,
     place: Place,
@@ -146,7 +146,7 @@ impl<T> Future for Watched<T> {
     }
 }
 
-/// Its entry among the operations under way, until it ends or is dropped.
+/// Its entry in the list of operations in progress, until it ends or is dropped.
 struct Place {
     watch: Rc<Watch>,
     place: usize,

@@ -4,11 +4,11 @@ use super::{Disk, DiskError, DiskStats, Reading, Writing};
 use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;
 
-/// A disk that has the facts of the one inside, and does every kind of operation in the same way of its own.
+/// A disk that has the properties of its inner disk, and handles every kind of operation in its own way.
 pub(crate) trait DiskWrapper {
     /// The disk inside.
     fn inner(&self) -> &dyn Disk;
-    /// Does an operation, which `begin` begins at the disk inside. Errors: that disk's, and those of the way.
+    /// Performs an operation; `begin` starts it on the inner disk. Errors: those of the inner disk and of this disk.
     fn pass<T: 'static>(
         &self,
         begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,

@@ -1,4 +1,4 @@
-//! Opens file disks: makes files that are not there, allocates their space, takes their locks.
+//! Opens file disks: makes missing files, allocates their space, takes their locks.
 
 use super::{Queue, Request, Transfer, Work, queue::Opened};
 use crate::{
@@ -10,14 +10,14 @@ use futures::channel::oneshot;
 use linerate_io::{FileOptions, Nanos};
 use std::{io, rc::Rc};
 
-/// How long opening waits for the end of a process that had the file open: a killed one ends with its last I/O.
+/// How long opening waits for the end of a process that has the file open: a killed process ends with its last I/O.
 const LOCK_WAIT_NS: Nanos = 5_000_000_000;
-/// The same for a file that is only read: its array may have closed it just now.
+/// The same for a file that is only read: its array may have closed it just before.
 const LOOK_WAIT_NS: Nanos = 50_000_000;
-/// How often it looks.
+/// Interval between two attempts.
 const LOCK_RETRY_NS: Nanos = 20_000_000;
 
-/// Opens file disks on its thread's host. Cheap to clone.
+/// Opens file disks on the host of its thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Files {
     queue: Rc<Queue>,
@@ -29,13 +29,13 @@ impl Files {
         Self { queue, runtime }
     }
 
-    /// Opens a file disk, which is made first if there is none and a size is given.
+    /// Opens a file disk. It is made first if it does not exist and a size is given.
     ///
-    /// Takes the file's lock, so that no two arrays write to one disk, and waits a few seconds for a process that is
-    /// ending: what it had begun would land after recovery. A file that exists keeps its length. Where the file system
-    /// cannot allocate, or has too little space for the rest of a file that exists, the disk is thin. Errors: the
-    /// system's; `StorageFull` if a new file has not enough space, and then there is none; `InvalidInput` for a size that
-    /// is no block; `WouldBlock` if the file stays in use.
+    /// Takes the file's lock, so that no two arrays write to one disk. Waits a few seconds for a process that is
+    /// ending, because its last writes would arrive after recovery. An existing file keeps its length. If the file
+    /// system cannot allocate, or has too little space for the rest of an existing file, the disk is thin. Errors:
+    /// those of the system; `StorageFull` if there is too little space for a new file, which is then not made;
+    /// `InvalidInput` if the size is not a whole number of blocks; `WouldBlock` if the file stays in use.
     pub async fn open(&self, config: &FileConfig) -> io::Result<FileDisk> {
         let is_new = self.make(config).await?;
         let mut config = config.clone();
@@ -65,7 +65,7 @@ impl Files {
         Ok(disk)
     }
 
-    /// Makes the file if there is none, or gives one without length its length. Returns whether there was none.
+    /// Makes the file if it is missing, or sets the length of an empty file. Returns whether it was missing.
     async fn make(&self, config: &FileConfig) -> io::Result<bool> {
         if config.size_bytes.is_none() || config.read_only {
             return Ok(false);
@@ -97,7 +97,7 @@ impl Files {
         }
     }
 
-    /// A file without length was made by hand, or its creation was cut off.
+    /// An empty file was made by hand, or its creation was interrupted.
     async fn lengthen_empty(&self, config: &FileConfig) -> io::Result<()> {
         let found = self.open_locked(config, false, true).await?;
         self.queue.push(Request::Close(found.handle));
@@ -110,7 +110,7 @@ impl Files {
         Ok(())
     }
 
-    /// Opens a file that is there, past the page cache if that can be.
+    /// Opens an existing file, with direct I/O if possible.
     async fn open_way(&self, config: &FileConfig) -> io::Result<(Opened, bool)> {
         let thin = config.thin || config.read_only;
         if config.direct
@@ -121,8 +121,8 @@ impl Files {
         Ok((self.open_locked(config, false, thin).await?, false))
     }
 
-    /// Opens past the page cache if one block can be read that way: file systems refuse at opening, devices with larger
-    /// sectors at the first transfer.
+    /// Opens with direct I/O if one block can be read that way. File systems refuse when the file is opened; devices
+    /// with larger sectors refuse the first transfer.
     async fn open_direct(&self, config: &FileConfig, thin: bool) -> io::Result<Option<Opened>> {
         let opened = match self.open_locked(config, true, thin).await {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),

@@ -1,7 +1,7 @@
 //! Memory between tasks and the kernel: pieces of equal size, page-aligned for direct I/O.
 //!
-//! Pieces of one size cannot fragment. The piece that was given back last is still in the cache and is used first. The
-//! memory uses huge pages where the host has them: for direct I/O the kernel looks up every page.
+//! Pieces of one size cannot fragment. The piece that was freed last is still in the cache and is used first. The
+//! memory uses huge pages if the host has them, because for direct I/O the kernel looks up every page.
 
 use linerate_io::{Driver, Region, RegionId, Seg};
 use std::{io, sync::Arc};
@@ -10,7 +10,7 @@ use std::{io, sync::Arc};
 const PIECE_BYTES: usize = 64 << 10;
 /// Pieces of one region.
 const SLAB_PIECES: u32 = 64;
-/// Most regions: with them 128 MiB may be on their way at once.
+/// Most regions: together they hold 128 MiB of transfers.
 const SLABS_MAX: usize = 32;
 
 /// The pieces of one thread.
@@ -25,7 +25,7 @@ pub(super) struct Memory {
 pub(super) struct MemoryPiece(u32);
 
 impl Memory {
-    /// Takes pieces for `len` bytes. False: none are left at the moment, and nothing was taken.
+    /// Takes pieces for `len` bytes. False: too few are free, and none was taken.
     pub(super) fn take<D: Driver>(
         &mut self,
         len: usize,

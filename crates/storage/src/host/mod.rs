@@ -20,7 +20,7 @@ use memory::{Memory, MemoryPiece};
 use queue::Opened;
 use std::{cell::RefCell, future::Future, io, path::Path, rc::Rc};
 
-/// How many bytes of zeros are written at a time where the file system knows no discard.
+/// How many bytes of zeros are written at a time if the file system has no discard.
 const CLEAR_BYTES: u64 = 1 << 20;
 
 /// One thread's driver and executor. Its owner calls [`Host::turn`] in a loop.
@@ -32,7 +32,7 @@ pub struct Host<D: Driver> {
     memory: Memory,
     segs: Vec<Seg>,
     polled: Vec<Completion<D::Socket>>,
-    /// Completions for the owner that came while [`Host::block_on`] ran.
+    /// Completions for the owner that arrived while [`Host::block_on`] ran.
     held: Vec<Completion<D::Socket>>,
 }
 
@@ -53,18 +53,18 @@ impl<D: Driver> Host<D> {
         }
     }
 
-    /// For tasks.
+    /// Runtime for tasks.
     pub fn runtime(&self) -> Runtime {
         self.executor.runtime()
     }
 
-    /// Opens file disks; for tasks too.
+    /// Opens file disks; tasks can use it too.
     pub fn files(&self) -> Files {
         Files::new(Rc::clone(&self.queue), self.runtime())
     }
 
-    /// The driver, for everything that is no disk. File operations on handles of the owner's own come back from
-    /// [`Host::turn`] as all its completions do.
+    /// The driver, for everything that is not a disk. Completions of the owner's file operations are returned by
+    /// [`Host::turn`], like all others.
     pub fn driver(&mut self) -> &mut D {
         &mut self.driver
     }
@@ -75,8 +75,9 @@ impl<D: Driver> Host<D> {
         self.block_on(async move { files.open(&config).await })?
     }
 
-    /// Runs tasks, hands over what they want from files, waits as `wait` says (a sleeping task may end that) for something
-    /// to complete, and runs the tasks that waited for it. Completions that are not a file disk's are appended to `out`.
+    /// Runs tasks and submits their file requests. Then waits for a completion as `wait` says (a sleeping task may end
+    /// the wait), and runs the tasks that waited for it. Completions that do not belong to a file disk are appended to
+    /// `out`.
     ///
     /// Only the driver's waker ends a wait from another thread; a task's waker does not.
     pub fn turn(&mut self, wait: Wait, out: &mut Vec<Completion<D::Socket>>) -> io::Result<()> {
@@ -136,7 +137,7 @@ impl<D: Driver> Host<D> {
         }
     }
 
-    /// Serves what was queued. Returns whether anybody has an answer already.
+    /// Submits the queued requests. Returns whether a task has an answer already.
     fn submit(&mut self) -> io::Result<bool> {
         let mut has_answered = false;
         while let Some(request) = self.queue.pop() {
@@ -199,7 +200,7 @@ impl<D: Driver> Host<D> {
         }
     }
 
-    /// Passes on what became of an operation.
+    /// Passes on the result of an operation.
     fn complete(&mut self, index: usize, result: io::Result<usize>) {
         let Some(Flight { mut transfer, mut pieces }) = self.flights.take(index) else {
             unreachable!("an operation completes once");
@@ -264,7 +265,7 @@ impl Transfer {
             None => self.file.reserved(now, error.as_ref()),
         }
         let result = error.map_or(Ok(()), Err);
-        // A receiver that is gone lost interest; the operation was done all the same.
+        // If the receiver is gone, the caller has stopped waiting; the operation was done nevertheless.
         match self.work {
             Work::Read { into, done } => _ = done.send(result.map(|()| into)),
             Work::Write { done, .. }
@@ -312,7 +313,7 @@ impl Flights {
         Some(flight)
     }
 
-    /// The owner may work on files of its own, with any tags.
+    /// The owner may use files of its own, with any tags.
     fn is_ours(&self, file: Handle, tag: u64) -> bool {
         let flight = usize::try_from(tag).ok().and_then(|index| self.get(index));
         flight.is_some_and(|flight| flight.transfer.file.handle() == file)

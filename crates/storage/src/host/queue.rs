@@ -1,4 +1,4 @@
-//! Requests of file disks to their host, in order, and the slots for the answers.
+//! Requests of file disks to their host, in order, and their results.
 
 use crate::disk::FileState;
 use bytes::{Bytes, BytesMut};
@@ -15,7 +15,7 @@ impl Queue {
         self.0.borrow_mut().push_back(request);
     }
 
-    /// Puts a request back that cannot be served yet: it stays the next one.
+    /// Puts back a request that cannot be served yet: it remains the next one.
     pub(super) fn put_back(&self, request: Request) {
         self.0.borrow_mut().push_front(request);
     }
@@ -45,20 +45,20 @@ pub(crate) struct Opened {
 pub(crate) struct Transfer {
     pub(super) file: Rc<FileState>,
     pub(super) offset: u64,
-    /// When it was asked for.
+    /// When it was requested.
     pub(super) begun: Nanos,
     pub(super) work: Work,
 }
 
 impl Transfer {
-    /// An operation that begins, and is counted.
+    /// An operation that begins now and is counted.
     pub(crate) fn new(file: Rc<FileState>, offset: u64, begun: Nanos, work: Work) -> Self {
         file.begin(begun);
         Self { file, offset, begun, work }
     }
 }
 
-/// What is to be done, and who wants to know.
+/// What to do, and the channel for the result.
 #[derive(Debug)]
 pub(crate) enum Work {
     Read {
@@ -82,7 +82,7 @@ pub(crate) enum Work {
         len: u64,
         done: Done,
     },
-    /// Writes zeros over what is `left` of a discard, where the file system knows none.
+    /// Writes zeros to what is `left` of a discard, if the file system has no discard.
     Clear {
         left: u64,
         len: u64,

@@ -11,7 +11,7 @@ pub const MAX_PAGE_BYTES: u64 = 64 << 20;
 /// Longest name of a volume or snapshot.
 pub const MAX_NAME_BYTES: usize = 48;
 
-/// How a pool is to be.
+/// The configuration of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolConfig {
     /// Name in messages.
@@ -22,8 +22,8 @@ pub struct PoolConfig {
     pub warn_at: f64,
     /// Largest sum of the volumes' sizes, as a multiple of the pool's size; None: no limit.
     pub overcommit: Option<f64>,
-    /// How much of a deleted snapshot or volume is given back at a time: leaves of the map, of 64 pages each. Nothing else
-    /// is done by the thread meanwhile.
+    /// How many leaves of a deleted snapshot or volume are freed at a time; a leaf is 64 pages. The thread does nothing
+    /// else meanwhile.
     pub merge_leaves: usize,
 }
 
@@ -42,7 +42,7 @@ impl PoolConfig {
     }
 }
 
-/// A pool at one moment.
+/// The status of a pool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PoolStatus {
     /// The pool.
@@ -55,18 +55,18 @@ pub struct PoolStatus {
     pub provisioned_bytes: u64,
     /// Whether the share in use has reached [`PoolConfig::warn_at`].
     pub warning: bool,
-    /// Why nothing can be changed any more; None: no failure.
+    /// Why changes are no longer possible; None: no failure.
     pub failure: Option<String>,
 }
 
-/// A volume at one moment.
+/// The status of a volume.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VolumeStatus {
     /// The volume.
     pub name: String,
-    /// What hosts see.
+    /// Its capacity.
     pub size_bytes: u64,
-    /// Pages that it and its snapshots own. What a clone shares is counted where it was written.
+    /// Pages that it and its snapshots own. Pages that a clone shares are counted for the volume that wrote them.
     pub used_bytes: u64,
     /// Its snapshots, oldest first.
     pub snapshots: Vec<SnapshotStatus>,
@@ -75,23 +75,23 @@ pub struct VolumeStatus {
 /// A snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotStatus {
-    /// Its name, one of its volume's.
+    /// Its name, unique in its volume.
     pub name: String,
-    /// When it was taken, as the caller said: seconds since 1970.
+    /// Time at which it was taken, as the caller gave it: seconds since 1970.
     pub at_s: f64,
     /// The volume's size at that time.
     #[serde(skip)]
     pub size_bytes: u64,
 }
 
-/// A run of a volume that is stored, or that reads as zeros because nothing is.
+/// A range of a volume that is stored, or that reads as zeros because it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First byte.
     pub offset_bytes: u64,
     /// Length.
     pub len_bytes: u64,
-    /// Whether pages of the pool hold it.
+    /// Whether pages of the pool store it.
     pub is_mapped: bool,
 }
 
@@ -101,7 +101,7 @@ pub enum PoolError {
     /// There is no pool on the disk: create one.
     #[error("disk \"{0}\" holds no pool")]
     NoPool(String),
-    /// The page size is none, or not that of the pool on the disk.
+    /// The page size is invalid, or differs from the pool on the disk.
     #[error(
         "a page of {}: not a power of two from 4 KiB to 64 MiB, or not what this pool was created with",
         size_text(*.0)
@@ -110,15 +110,15 @@ pub enum PoolError {
     /// The disk is too small.
     #[error("the disk has {}; a pool needs {} at least", size_text(*disk_bytes), size_text(*needed_bytes))]
     TooSmall {
-        /// What it has.
+        /// The size of the disk.
         disk_bytes: u64,
-        /// What would do.
+        /// The size that would be enough.
         needed_bytes: u64,
     },
     /// Letters, digits, "-", "_" and ".", at most [`MAX_NAME_BYTES`].
     #[error("\"{0}\" is not a valid name: letters, digits, \"-\", \"_\" and \".\" make one, 48 at most")]
     BadName(String),
-    /// Sizes are whole blocks, and more than none.
+    /// Sizes must be whole blocks, and not zero.
     #[error("a size of {0} bytes: not a multiple of the block size, or 0, or beyond what a volume may have")]
     BadSize(u64),
     /// No such volume.
@@ -129,36 +129,36 @@ pub enum PoolError {
     NoSnapshot {
         /// The volume.
         volume: String,
-        /// What it does not have.
+        /// The missing snapshot.
         snapshot: String,
     },
-    /// The name is taken.
+    /// The name is in use.
     #[error("\"{0}\" exists already")]
     Exists(String),
-    /// Snapshots go before their volume.
+    /// Delete the snapshots before their volume.
     #[error("volume \"{0}\" has snapshots: delete them first")]
     HasSnapshots(String),
-    /// The volumes would promise more than the pool's configuration allows.
+    /// More capacity would be provisioned than the configuration of the pool allows.
     #[error(
         "{} would be provisioned; the limit is {}: add disks, or raise `overcommit`",
         size_text(*provisioned_bytes),
         size_text(*limit_bytes)
     )]
     Overcommitted {
-        /// With what was asked for.
+        /// The sum with the requested capacity.
         provisioned_bytes: u64,
-        /// What the ratio allows.
+        /// The limit.
         limit_bytes: u64,
     },
-    /// Settings are small.
+    /// A setting is too long.
     #[error("{len_bytes} bytes of settings in one call; at most {max_bytes} fit")]
     SettingsTooLong {
         /// Keys and values.
         len_bytes: usize,
-        /// What fits.
+        /// The maximum.
         max_bytes: usize,
     },
-    /// The disk below refused, or the pool is full or damaged.
+    /// The disk below refused the operation, or the pool is full or damaged.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

@@ -27,7 +27,7 @@ pub(crate) struct Core {
     pub(crate) map: RefCell<Map>,
     /// What the handles of each volume share, by name.
     pub(crate) volumes: RefCell<BTreeMap<String, Rc<VolumeCore>>>,
-    /// One verb at a time: verbs close gates, and wait for what they changed.
+    /// One verb at a time: verbs use quiesce locks, and wait until their changes are durable.
     pub(crate) verbs: Mutex<()>,
     store: Store,
     /// The last change that is durable.
@@ -106,18 +106,18 @@ impl Core {
         self.volumes.borrow().get(name).cloned().ok_or_else(|| PoolError::NoVolume(name.to_owned()))
     }
 
-    /// The error of a pool whose metadata could not be written; its durable state is what a restart finds.
+    /// The error of a pool whose metadata could not be written; a restart finds its last durable state.
     pub(crate) fn check(&self) -> Result<(), DiskError> {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Refuses what takes metadata but no page when room for metadata runs short: pages always find theirs.
+    /// Refuses verbs that need metadata but no page when space for metadata runs low, so that pages always have theirs.
     pub(crate) fn check_room(&self) -> Result<(), DiskError> {
         self.check()?;
         if self.store.may_grow() { Ok(()) } else { Err(DiskError::Full(self.config.name.clone())) }
     }
 
-    /// Sees to it that what has changed will be durable, without waiting.
+    /// Starts to make the changes durable, without waiting.
     pub(crate) fn commit_soon(self: &Rc<Self>) {
         if !self.is_committing.replace(true) {
             let core = Rc::clone(self);
@@ -132,7 +132,7 @@ impl Core {
             self.commit_soon();
             let (sender, receiver) = oneshot::channel();
             self.waiting.borrow_mut().push((version, sender));
-            // Dropping the sender is a signal as well.
+            // A dropped sender is a signal as well.
             let _ = receiver.await;
         }
         if self.durable.get() < version { self.check() } else { Ok(()) }
@@ -156,7 +156,7 @@ impl Core {
                     self.wake(version);
                 }
                 Err(error) => {
-                    // Memory is ahead of the disk for good: every transaction fails from now on.
+                    // The state in memory is newer than the disk for good: every later transaction fails.
                     *self.failure.borrow_mut() = Some(error);
                     self.wake(u64::MAX);
                     return;
@@ -166,7 +166,7 @@ impl Core {
         self.is_committing.set(false);
     }
 
-    /// What pages hold is durable before anything says that they hold it.
+    /// The data of pages is durable before the map refers to them.
     async fn store_batch(&self, batch: &Batch) -> Result<(), DiskError> {
         self.disk.flush().await?;
         self.store.transact(batch).map_err(|error| self.disk_error(error))?;
@@ -178,7 +178,7 @@ impl Core {
         let (due, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(wanted, _)| *wanted <= version);
         *self.waiting.borrow_mut() = rest;
         for (_, sender) in due {
-            // Fails only if the caller has stopped waiting.
+            // This fails only if the caller has stopped waiting.
             let _ = sender.send(());
         }
     }
@@ -190,7 +190,7 @@ impl Core {
         }
     }
 
-    /// Takes a free page, after waiting for those that are about to become free.
+    /// Takes a free page; waits first for pages that will soon be free.
     pub(crate) async fn take_page(self: &Rc<Self>) -> Result<FreshPage, DiskError> {
         loop {
             self.check()?;
@@ -208,7 +208,7 @@ impl Core {
         }
     }
 
-    /// Sets what a volume's own layer says of a page, and returns the number of that change.
+    /// Sets a page in the volume's own layer, and returns the number of this change.
     pub(crate) fn set_page(&self, volume: &VolumeCore, index: u64, slot: Slot) -> u64 {
         let layer = volume.layer.get();
         let mut map = self.map.borrow_mut();

@@ -37,10 +37,10 @@ use map::{Contents, Map};
 use std::rc::Rc;
 use store::{Layout, Store, StoreError, Superblocks};
 
-/// A command under way. It begins with the call, runs to its end also if it is dropped, and is durable when it is over.
+/// A command in progress. It begins with the call, runs to its end even if it is dropped, and is durable when it ends.
 pub type Doing<T> = LocalBoxFuture<'static, Result<T, PoolError>>;
 
-/// A pool on one disk. Cheap to clone; it closes when it, its volumes and its views are all gone.
+/// A pool on one disk. Cheap to clone; it closes when it, its volumes and its views are all dropped.
 #[derive(Clone, Debug)]
 pub struct Pool {
     core: Rc<Core>,
@@ -48,7 +48,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Makes a pool on a disk; the former contents are lost. Interrupted, it leaves no pool.
+    /// Makes a pool on a disk; the old contents are lost. If it is interrupted, there is no pool.
     pub async fn create(runtime: Runtime, config: PoolConfig, disk: Rc<dyn Disk>) -> Result<Self, PoolError> {
         config.check(disk.block_bytes())?;
         let layout = Layout::new(disk.size_bytes(), config.page_bytes)?;
@@ -60,8 +60,8 @@ impl Pool {
         Ok(Self { core: Core::new(runtime, config, disk, layout, store, map), repaired: 0 })
     }
 
-    /// Opens the pool on a disk, and mends what a power cut or an unreadable block did to one copy of its metadata.
-    /// Errors: no pool there, another page size than configured, metadata that is damaged in both copies or contradicts
+    /// Opens the pool on a disk, and repairs one copy of its metadata after a power cut or an unreadable block. Errors:
+    /// no pool on the disk, another page size than configured, metadata that is damaged in both copies or contradicts
     /// itself.
     pub async fn open(runtime: Runtime, config: PoolConfig, disk: Rc<dyn Disk>) -> Result<Self, PoolError> {
         config.check(disk.block_bytes())?;
@@ -88,7 +88,7 @@ impl Pool {
         Ok(Self { core, repaired: damaged + usize::from(!both) })
     }
 
-    /// How many of its superblocks and copies of its metadata were damaged when it was opened, and repaired.
+    /// How many superblocks and copies of the metadata were damaged when it was opened, and repaired.
     pub fn repaired(&self) -> usize {
         self.repaired
     }
@@ -100,7 +100,7 @@ impl Pool {
         map.volumes().iter().map(|(name, record)| volumes::status(core, &map, name, record)).collect()
     }
 
-    /// How full it is.
+    /// Its fill level.
     pub fn status(&self) -> PoolStatus {
         let core = &self.core;
         let map = core.map.borrow();
@@ -116,7 +116,7 @@ impl Pool {
         }
     }
 
-    /// Makes everything durable that was written to any volume and whose writing had completed.
+    /// Makes all completed writes to any volume durable.
     pub fn flush(&self) -> Doing<()> {
         let core = Rc::clone(&self.core);
         self.core.runtime.start(async move { Ok(transfer::flush(core).await?) })
@@ -130,7 +130,7 @@ fn failed(config: &PoolConfig, error: StoreError) -> PoolError {
     }
 }
 
-/// The error of a name that is none.
+/// The error for an invalid name.
 fn check_name(name: &str) -> Result<(), PoolError> {
     let is_name = (1..=MAX_NAME_BYTES).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));

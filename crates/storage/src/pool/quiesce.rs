@@ -8,7 +8,7 @@ use std::{
     task::{Poll, Waker},
 };
 
-/// Lets writes pass, and stops them for a moment when the volume must stand still.
+/// Admits writes, and stops them for a moment when the volume must not change.
 #[derive(Debug, Default)]
 pub(crate) struct Quiesce {
     passing: Cell<usize>,
@@ -16,11 +16,11 @@ pub(crate) struct Quiesce {
     waiting: RefCell<Vec<Waker>>,
 }
 
-/// A write that has passed and is not over.
+/// An admitted write that has not ended.
 #[derive(Debug)]
 pub(crate) struct WritePass(Rc<Quiesce>);
 
-/// While this lives no write passes, and none is under way.
+/// While this exists, no write is admitted, and none is in progress.
 #[derive(Debug)]
 pub(crate) struct Quiesced(Rc<Quiesce>);
 
@@ -32,7 +32,7 @@ impl Quiesce {
         WritePass(Rc::clone(self))
     }
 
-    /// Stops new writes and waits until the others are over.
+    /// Stops new writes and waits until the others have ended.
     pub(crate) async fn close(self: &Rc<Self>) -> Quiesced {
         self.until(|| !self.is_closed.get()).await;
         self.is_closed.set(true);
@@ -74,7 +74,7 @@ impl Drop for Quiesced {
     }
 }
 
-/// Pages of a volume that are being moved. A writer to one of them waits.
+/// Pages of a volume that are being moved. Writers to such a page wait.
 #[derive(Debug, Default)]
 pub(crate) struct PageLocks(RefCell<HashMap<u64, Vec<oneshot::Sender<()>>>>);
 
@@ -86,7 +86,7 @@ pub(crate) struct PageLock {
 }
 
 impl PageLocks {
-    /// Returns at once if the page is not locked; otherwise look again afterwards.
+    /// Returns at once if the page is not locked; otherwise the caller must check again afterwards.
     pub(crate) async fn wait(&self, index: u64) {
         let receiver = match self.0.borrow_mut().get_mut(&index) {
             None => return,
@@ -96,7 +96,7 @@ impl PageLocks {
                 receiver
             }
         };
-        // Dropping the sender is the signal.
+        // The dropped sender is the signal.
         let _ = receiver.await;
     }
 

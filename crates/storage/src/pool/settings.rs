@@ -1,10 +1,10 @@
-//! A small durable table for others: exports, the state of replication, persistent reservations.
+//! A small durable table for other parts: exports, the state of replication, persistent reservations.
 
 use super::{Doing, Pool, PoolError};
 use bytes::Bytes;
 use std::rc::Rc;
 
-/// What one call may write, keys and values together.
+/// Limit of one call, keys and values together.
 const MAX_BYTES: usize = 256 << 10;
 
 impl Pool {
@@ -25,7 +25,7 @@ impl Pool {
         self.put_settings(vec![(key.to_owned(), value)])
     }
 
-    /// Writes and removes several values: all of them or none. Errors: 256 KiB at most fit in one call.
+    /// Writes and removes several values: all of them or none. Errors: more than 256 KiB in one call.
     pub fn put_settings(&self, settings: Vec<(String, Option<Bytes>)>) -> Doing<()> {
         let core = Rc::clone(&self.core);
         self.core.runtime.start(async move {

@@ -17,13 +17,13 @@ pub struct Change {
     pub offset_bytes: u64,
     /// Length.
     pub len_bytes: u64,
-    /// In the later snapshot nothing is stored here: it reads as zeros.
+    /// The later snapshot has no data here: it reads as zeros.
     pub is_hole: bool,
 }
 
 impl Pool {
-    /// Takes one snapshot of each of `volumes`, all at one instant at which no write to any of them is under way. `at_s` is
-    /// what clocks show, in seconds since 1970. Errors: no volume, an unknown one, a name that one of them uses already.
+    /// Takes a snapshot of each of `volumes`, all at one instant without a write in progress. `at_s` is the time of day
+    /// in seconds since 1970. Errors: no volume, an unknown one, a name that one of them uses already.
     pub fn snapshot(&self, volumes: &[&str], name: &str, at_s: f64) -> Doing<()> {
         let volumes: BTreeSet<String> = volumes.iter().map(|volume| (*volume).to_owned()).collect();
         let (core, name) = (Rc::clone(&self.core), name.to_owned());
@@ -50,7 +50,7 @@ impl Pool {
         })
     }
 
-    /// Forgets a snapshot. Pages that nothing else shows become free.
+    /// Deletes a snapshot. Its pages without other references become free.
     pub fn delete_snapshot(&self, volume: &str, snapshot: &str) -> Doing<()> {
         let (core, volume, snapshot) = (Rc::clone(&self.core), volume.to_owned(), snapshot.to_owned());
         self.core.runtime.start(async move {
@@ -58,15 +58,15 @@ impl Pool {
             let (volume, _) = find(&core, &volume, &snapshot)?;
             core.check()?;
             core.map.borrow_mut().put_snapshot(volume.id, &snapshot, None);
-            // Only then may its layer be merged with one that is written to.
+            // Only after this may its layer be merged with one that is written to.
             core.commit().await?;
             drop(verb);
             volumes::collapse(&core).await
         })
     }
 
-    /// Makes a volume what it was, with the size that it had. What it held since is lost, except in other snapshots, and
-    /// all of them stay.
+    /// Restores the contents and the size of a volume. Its later contents are lost, except in other snapshots; all
+    /// snapshots remain.
     pub fn restore(&self, volume: &str, snapshot: &str) -> Doing<()> {
         let (core, volume, snapshot) = (Rc::clone(&self.core), volume.to_owned(), snapshot.to_owned());
         self.core.runtime.start(async move {
@@ -87,7 +87,8 @@ impl Pool {
         })
     }
 
-    /// Makes a new volume of a snapshot. It shares the pages of the snapshot until it writes its own, and outlives it.
+    /// Makes a new volume from a snapshot. It shares the pages of the snapshot until it writes its own. The snapshot
+    /// may be deleted before it.
     pub fn clone_snapshot(&self, volume: &str, snapshot: &str, name: &str) -> Doing<Rc<PoolVolume>> {
         let (volume, snapshot, name) = (volume.to_owned(), snapshot.to_owned(), name.to_owned());
         let core = Rc::clone(&self.core);
@@ -101,14 +102,14 @@ impl Pool {
         })
     }
 
-    /// A volume as it was, with the size that it had, as a disk that refuses to be written.
+    /// A snapshot of a volume, with its size at that time, as a read-only disk.
     pub fn view(&self, volume: &str, snapshot: &str) -> Result<Rc<dyn Disk>, PoolError> {
         let (volume, record) = find(&self.core, volume, snapshot)?;
         Ok(Rc::new(View::new(Rc::clone(&self.core), &volume, snapshot, record.size_bytes)))
     }
 
-    /// What to copy so that a volume that is as `from` was, or full of zeros, becomes as `to` was: in order of offset,
-    /// without overlap, within the size of `to`, in whole pages (the last one cut at the end).
+    /// The ranges to copy to change a volume from the contents of `from`, or from zeros, to those of `to`: in order of
+    /// offset, without overlap, within the size of `to`, in whole pages (the last one is cut at the end).
     pub fn changed(&self, volume: &str, from: Option<&str>, to: &str) -> Result<Vec<Change>, PoolError> {
         let (_, to) = find(&self.core, volume, to)?;
         let from = from.map(|from| find(&self.core, volume, from)).transpose()?.map(|(_, record)| record);
@@ -125,7 +126,7 @@ fn find(core: &Core, volume: &str, snapshot: &str) -> Result<(Rc<VolumeCore>, Sn
     }
 }
 
-/// Leaves what a volume holds to a snapshot; the volume writes into a new layer from now on.
+/// The snapshot gets the layer of the volume; the volume writes to a new layer from now on.
 fn freeze(core: &Core, volume: &VolumeCore, name: &str, at_s: f64) {
     let (layer, size_bytes) = (volume.layer.get(), volume.size_bytes.get());
     {
@@ -141,12 +142,12 @@ fn compare(core: &Core, from: Option<&SnapshotRecord>, to: &SnapshotRecord) -> V
     let layers = &core.map.borrow().layers;
     let pages = to.size_bytes.div_ceil(page_bytes);
     let all: Range<u64> = 0..pages.div_ceil(LEAF_PAGES);
-    // After an end within a page, the page may hold bytes that were not visible, and become visible with another end.
+    // If the size ends within a page, the page may have hidden bytes behind the end, which another size makes visible.
     let cut = from
         .filter(|from| from.size_bytes < to.size_bytes && !from.size_bytes.is_multiple_of(page_bytes))
         .map(|from| from.size_bytes / page_bytes);
     let from = from.map(|from| from.layer);
-    // Only layers that the two do not share can tell them apart.
+    // Only layers that they do not share can differ.
     let common = from.and_then(|from| layers.common(from, to.layer));
     let mut leaves = layers.leaves_between(to.layer, common, &all);
     if let Some(from) = from {

@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::{join, join_all};
 use std::rc::Rc;
 
-/// How far [`extent`] looks.
+/// Longest range that [`extent`] searches.
 const EXTENT_PAGES: u64 = 64 * LEAF_PAGES;
 
 /// The part of a transfer within one page.
@@ -46,7 +46,7 @@ pub(crate) fn check(core: &Core, size_bytes: u64, offset: u64, len: u64) -> Resu
     Err(DiskError::OutOfRange { offset_bytes: offset, len_bytes: len })
 }
 
-/// Reads pages from where `find` finds them.
+/// Reads pages from the positions that `find` returns.
 pub(crate) async fn read(
     core: Rc<Core>,
     find: impl Fn(&Layers, u64) -> Found,
@@ -54,7 +54,7 @@ pub(crate) async fn read(
     into: BytesMut,
 ) -> Result<BytesMut, DiskError> {
     let mut rest = into;
-    // All pages are found at one instant, and kept until they are read.
+    // All pages are looked up at one instant, and pinned until they are read.
     let readings: Vec<_> = pieces(core.page_bytes(), offset, rest.len() as u64)
         .map(|piece| {
             let found = locate(&core, |layers| find(layers, piece.index));
@@ -95,7 +95,7 @@ fn read_piece(
     }
 }
 
-/// The position of a page, which does not move meanwhile.
+/// The position of a page, which is pinned.
 enum Located {
     Zero,
     Page { page: u32, layer: LayerId, pin: Pin },
@@ -109,7 +109,7 @@ fn locate(core: &Core, find: impl FnOnce(&Layers) -> Found) -> Located {
     }
 }
 
-/// What a page of a volume holds.
+/// The content of a page of a volume.
 pub(crate) fn find(volume: &VolumeCore, layers: &Layers, index: u64) -> Found {
     volume.found.get(layers, volume.layer.get(), index)
 }
@@ -129,7 +129,7 @@ pub(crate) async fn write(
     let writings: Vec<_> = pieces(core.page_bytes(), offset, rest.len() as u64)
         .map(|piece| write_piece(&core, &volume, piece, rest.split_to(piece.len as usize), durable))
         .collect();
-    // All of them end before the admission does, failed or not.
+    // All of them end before the admission ends, with or without an error.
     let results = join_all(writings).await;
     drop(admission);
     let mut version = 0;
@@ -139,7 +139,7 @@ pub(crate) async fn write(
     if durable { core.committed(version).await } else { Ok(()) }
 }
 
-/// Writes within one page. Returns the change that must be durable before the write is.
+/// Writes within one page. Returns the change that must be durable before the write counts as durable.
 async fn write_piece(
     core: &Rc<Core>,
     volume: &VolumeCore,
@@ -164,7 +164,7 @@ async fn write_piece(
     }
 }
 
-/// Gives a page a new place, with what was there before around `data`.
+/// Writes to a new page: `data`, and the old contents around it.
 async fn write_anew(
     core: &Rc<Core>,
     volume: &VolumeCore,
@@ -199,7 +199,7 @@ async fn write_anew(
     Ok(version)
 }
 
-/// Gives back a range of a volume.
+/// Discards a range of a volume.
 pub(crate) async fn discard(
     core: Rc<Core>,
     volume: Rc<VolumeCore>,
@@ -212,7 +212,7 @@ pub(crate) async fn discard(
     clear(&core, &volume, offset, len).await
 }
 
-/// Makes a range read as zeros. The caller is admitted, or has stopped all others.
+/// Makes a range read as zeros. The caller is admitted, or has stopped all other operations.
 pub(crate) async fn clear(
     core: &Rc<Core>,
     volume: &VolumeCore,
@@ -221,7 +221,7 @@ pub(crate) async fn clear(
 ) -> Result<(), DiskError> {
     let (page_bytes, end) = (core.page_bytes(), offset + len);
     let first = offset.div_ceil(page_bytes);
-    // The end of the volume is as good as the end of its last page.
+    // The end of the volume counts as the end of its last page.
     let last = if end == volume.size_bytes.get() { end.div_ceil(page_bytes) } else { end / page_bytes };
     let whole = first..last.max(first);
     for piece in pieces(page_bytes, offset, len).filter(|piece| !whole.contains(&piece.index)) {
@@ -267,15 +267,16 @@ async fn clear_page(core: &Rc<Core>, volume: &VolumeCore, index: u64) -> Result<
     Ok(())
 }
 
-/// Makes everything durable whose writing had completed.
+/// Makes all completed writes durable.
 pub(crate) async fn flush(core: Rc<Core>) -> Result<(), DiskError> {
     let version = core.map.borrow().version();
-    // Both are polled all the time: a disk whose answer is not taken counts as one that does not answer.
+    // Both are polled all the time: a disk whose answer is not taken would count as a disk that does not answer.
     let (flushed, committed) = join(core.disk.flush(), core.committed(version)).await;
     flushed.and(committed)
 }
 
-/// The run that begins at `offset`, of pages that are all mapped or all not; it may be cut short, but is never empty.
+/// The run that begins at `offset`, of pages that are all mapped or all unmapped. It may be shorter than possible, but
+/// is never empty.
 pub(crate) fn extent(core: &Core, volume: &VolumeCore, offset: u64) -> Extent {
     let (page_bytes, size_bytes) = (core.page_bytes(), volume.size_bytes.get());
     let layers = &core.map.borrow().layers;

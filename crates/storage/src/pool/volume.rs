@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, ready};
 use std::{fmt, rc::Rc};
 
-/// A thin volume: a disk whose blocks take up room once they are written.
+/// A thin volume: a disk whose blocks take space once they are written.
 ///
 /// Handles stay valid when the volume changes: after a resize they show the new size, after a restore the old bytes,
 /// and after its deletion every operation fails. A write that finds no free page is [`DiskError::Full`].
@@ -26,8 +26,8 @@ impl PoolVolume {
         Self { core, volume }
     }
 
-    /// What is stored from `offset` on: the run of pages that are all mapped, or all not. It may be shorter than possible.
-    /// Errors: an offset outside the volume, a volume that is deleted.
+    /// The run at `offset` of pages that are all mapped, or all unmapped. It may be shorter than possible. Errors: an
+    /// offset outside the volume, a deleted volume.
     pub fn allocated(&self, offset: u64) -> Result<Extent, DiskError> {
         self.volume.check()?;
         if offset >= self.volume.size_bytes.get() {
@@ -184,7 +184,7 @@ impl Disk for View {
     }
 }
 
-/// Begins an operation, and counts it when it is over.
+/// Begins an operation, and counts it when it ends.
 fn measured<T: 'static>(
     runtime: &Runtime,
     meter: Rc<Meter>,

@@ -15,7 +15,7 @@ impl Pool {
         Some(Rc::new(PoolVolume::new(Rc::clone(&self.core), volume)))
     }
 
-    /// Makes a volume full of zeros. It takes up nothing until it is written.
+    /// Makes a volume of zeros. It takes no space until it is written.
     pub fn create_volume(&self, name: &str, size_bytes: u64) -> Doing<Rc<PoolVolume>> {
         let (core, name) = (Rc::clone(&self.core), name.to_owned());
         self.core.runtime.start(async move {
@@ -27,7 +27,8 @@ impl Pool {
         })
     }
 
-    /// Changes the size of a volume. What is cut off is gone, except from its snapshots; what is new reads as zeros.
+    /// Changes the size of a volume. A part that is cut off is lost, except in its snapshots; a new part reads as
+    /// zeros.
     pub fn resize(&self, name: &str, size_bytes: u64) -> Doing<()> {
         let (core, name) = (Rc::clone(&self.core), name.to_owned());
         self.core.runtime.start(async move {
@@ -40,11 +41,11 @@ impl Pool {
             let closed = volume.quiesce.close().await;
             let page_end = size_bytes.min(before).next_multiple_of(core.page_bytes());
             if size_bytes > before && page_end > before {
-                // An earlier end may have left bytes in this page. They, and these zeros, are not visible before the
-                // size is stored.
+                // An earlier end may have left bytes in this page. These bytes, and the zeros, are not visible before
+                // the size is stored.
                 transfer::clear(&core, &volume, before, page_end - before).await?;
             } else if before > page_end {
-                // Whole pages only: nothing is waited for, so they go in the same transaction as the size.
+                // Only whole pages: there is nothing to wait for, so they are part of the same transaction as the size.
                 transfer::clear(&core, &volume, page_end, before - page_end).await?;
             }
             volume.size_bytes.set(size_bytes);
@@ -76,11 +77,11 @@ impl Pool {
     }
 }
 
-/// Removes the layers that nothing refers to any more, which must be durable. A layer may be as large as its volume: it
-/// goes in steps, each a transaction of its own, and other work has its turn in between, verbs too.
+/// Removes layers without references; the loss of the references must be durable. A layer may be as large as its
+/// volume. So it is removed in steps, each in its own transaction. Other work, also verbs, runs between the steps.
 pub(super) async fn collapse(core: &Rc<Core>) -> Result<(), PoolError> {
     loop {
-        // A change of references holds this until the change is durable.
+        // A change of references holds this lock until it is durable.
         let verb = core.verbs.lock().await;
         let is_more = core.map.borrow_mut().collapse(core.config.merge_leaves);
         core.commit().await?;
@@ -88,12 +89,12 @@ pub(super) async fn collapse(core: &Rc<Core>) -> Result<(), PoolError> {
         if !is_more {
             return Ok(());
         }
-        // At least until the clock moves.
+        // The clock must move at least once.
         core.runtime.sleep(1).await;
     }
 }
 
-/// Stores what a volume has become.
+/// Stores the new state of a volume.
 pub(super) fn put(core: &Core, volume: &VolumeCore) {
     let (id, size_bytes, layer) = (volume.id, volume.size_bytes.get(), volume.layer.get());
     core.map.borrow_mut().put_volume(&volume.name, Some(VolumeRecord { id, size_bytes, layer }));
@@ -130,7 +131,7 @@ fn check_size(core: &Core, size_bytes: u64) -> Result<(), PoolError> {
     if is_size { Ok(()) } else { Err(PoolError::BadSize(size_bytes)) }
 }
 
-/// Whether the pool may promise `now` instead of `before`.
+/// Whether the pool may provision `now` instead of `before`.
 pub(super) fn check_promise(core: &Core, before: u64, now: u64) -> Result<(), PoolError> {
     // No limit, or the volume does not grow.
     let Some(ratio) = core.config.overcommit.filter(|_| now > before) else { return Ok(()) };

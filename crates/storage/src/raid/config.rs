@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 use thiserror::Error;
 
-/// A RAID set as it is asked for. Chunk and level are fixed once it is made; the rest may differ at each start.
+/// The configuration of a RAID set. Chunk and level are fixed when it is made; the rest may change at each start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RaidConfig {
     /// Name in messages, statistics and on the members.
     pub name: String,
-    /// How it stores.
+    /// The RAID level.
     pub level: RaidLevel,
-    /// Bytes on one disk before the next one's turn: a power of two, 4 KiB to 1 MiB.
+    /// Bytes on one disk before the next disk is used: a power of two, 4 KiB to 1 MiB.
     pub chunk_bytes: u32,
-    /// Of RAID 50 and 60: how many RAID 5 or 6 sets it is striped over. Others have no use for it.
+    /// For RAID 50 and 60: how many RAID 5 or 6 sets it is striped over. Other levels ignore it.
     pub groups: usize,
-    /// What is done about parity or copies when the set is made.
+    /// How parity or copies are initialised when the set is made.
     pub initialise: Initialise,
     /// When parity groups write through their redo journal.
     pub journal: JournalUse,
-    /// Most bytes per second that a rebuild reads from each disk; none: as fast as it goes.
+    /// Limit of the bytes per second that a rebuild reads from each disk; None: no limit.
     pub rebuild_bytes_per_s: Option<u64>,
-    /// Keep a CRC32C of every 4 KiB, so that silent corruption is found and mended. RAID 0 has nothing to mend from.
+    /// Keep a CRC32C of every 4 KiB, so that silent corruption is found and repaired. RAID 0 cannot repair.
     pub checksums: bool,
 }
 
@@ -54,23 +54,24 @@ pub enum Initialise {
     /// In the background, while the set serves.
     #[default]
     Background,
-    /// Not at all: the disks hold zeros, or data that agree.
+    /// No initialisation: the disks hold zeros, or data that agree.
     AssumeClean,
 }
 
-/// When a parity group writes through its redo journal, which costs writing everything three times (RAID 6 with all
-/// members: four times).
+/// When a parity group writes through its redo journal. With the journal everything is written three times (RAID 6 with
+/// all members: four times).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalUse {
-    /// While a member is missing. A disk that fails in a power cut may cost the blocks of stripes that were being written.
+    /// While a member is missing. If a disk fails in a power cut, blocks of stripes that were being written may be
+    /// lost.
     #[default]
     Degraded,
-    /// Always: a power cut costs nothing, even if disks fail with it (as many as the level tolerates).
+    /// Always: a power cut loses nothing, even if disks fail with it (as many as the level tolerates).
     Always,
 }
 
-/// How many groups of how many disks, each with how much redundancy.
+/// The number of groups, the disks of each group, and their redundancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) groups: usize,
@@ -78,10 +79,10 @@ pub(crate) struct Shape {
     pub(crate) code: Code,
 }
 
-/// How a group of disks keeps what it would lose with one of them.
+/// The redundancy of a group of disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// Not at all; the group is one disk.
+    /// None; the group is one disk.
     None,
     /// Every member holds the same.
     Copies,
@@ -109,7 +110,7 @@ impl RaidConfig {
         }
     }
 
-    /// Judges the configuration for so many disks.
+    /// Checks the configuration for this number of disks.
     pub(crate) fn shape(&self, disks: usize) -> Result<Shape, RaidError> {
         if !self.chunk_bytes.is_power_of_two() || !CHUNK_BYTES.contains(&self.chunk_bytes) {
             return Err(RaidError::Chunk(self.chunk_bytes));
@@ -133,7 +134,7 @@ impl RaidLevel {
     pub const ALL: [Self; 7] =
         [Self::Raid0, Self::Raid1, Self::Raid5, Self::Raid6, Self::Raid10, Self::Raid50, Self::Raid60];
 
-    /// Groups and members of a set of so many disks; `groups` counts for RAID 50 and 60 only.
+    /// Groups and members of a set of this many disks; `groups` is used for RAID 50 and 60 only.
     pub(crate) fn shape(self, disks: usize, groups: usize) -> Result<Shape, RaidError> {
         let (groups, least, code) = match self {
             Self::Raid0 => (disks, 1, Code::None),
@@ -156,7 +157,7 @@ impl RaidLevel {
         Ok(Shape { groups, members, code })
     }
 
-    /// Why a set of so many disks and spares cannot have this level. `groups` counts for RAID 50 and 60 only.
+    /// Why a set of this many disks and spares cannot have this level. `groups` is used for RAID 50 and 60 only.
     pub fn check(self, disks: usize, groups: usize, spares: usize) -> Result<(), RaidError> {
         self.shape(disks, groups)?;
         if self == Self::Raid0 && spares > 0 {
@@ -165,17 +166,17 @@ impl RaidLevel {
         Ok(())
     }
 
-    /// Whether it computes parity, and so has a redo journal.
+    /// Whether it has parity, and so a redo journal.
     pub fn has_parity(self) -> bool {
         matches!(self, Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)
     }
 
-    /// As people write it: RAID 5.
+    /// For messages: RAID 5.
     fn title(self) -> String {
         self.to_string().to_uppercase().replace("RAID", "RAID ")
     }
 
-    /// How many disks may fail, whichever they are, without a loss.
+    /// How many disks, whichever they are, may fail without a loss.
     pub fn tolerance(self, members: usize) -> usize {
         match self {
             Self::Raid0 => 0,
@@ -186,7 +187,7 @@ impl RaidLevel {
     }
 }
 
-/// Why so many disks do not suit a level.
+/// Why this number of disks is wrong for a level.
 fn disks_text(level: RaidLevel, disks: usize, groups: usize, least: usize) -> String {
     let title = level.title();
     let divided = groups > 0 && disks.is_multiple_of(groups) && disks / groups >= least;
@@ -226,7 +227,7 @@ impl FromStr for RaidLevel {
     }
 }
 
-/// Why a RAID set cannot be made, put together or changed. All but [`RaidError::Disk`] are the user's to mend.
+/// Why a RAID set cannot be made, assembled or changed. The user can correct all of them but [`RaidError::Disk`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RaidError {
     /// Not a level.
@@ -235,7 +236,7 @@ pub enum RaidError {
     /// Not a chunk size.
     #[error("a chunk of {}: take a power of two from 4 KiB to 1 MiB", size_text((*.0).into()))]
     Chunk(u32),
-    /// The number of disks does not suit the level.
+    /// The number of disks is wrong for the level.
     #[error("{}", disks_text(*level, *disks, *groups, *least))]
     Disks {
         /// The level.
@@ -250,17 +251,17 @@ pub enum RaidError {
     /// RAID 0 has no redundancy.
     #[error("RAID 0 has no redundancy from which a spare could be filled")]
     SparesOfRaid0,
-    /// Too small for its place.
+    /// A disk is too small.
     #[error("disk \"{name}\" has {}, at least {} are needed", size_text(*size_bytes), size_text(*least_bytes))]
     TooSmall {
         /// The disk.
         name: String,
         /// Its capacity.
         size_bytes: u64,
-        /// What it should have.
+        /// The size that it needs.
         least_bytes: u64,
     },
-    /// Blocks larger than the others', or than the set's have always been.
+    /// Its blocks are larger than those of the others, or than those of the set when it was made.
     #[error("disk \"{name}\" has blocks of {block_bytes} bytes, the RAID set of {set_bytes}")]
     Blocks {
         /// The disk.
@@ -270,7 +271,7 @@ pub enum RaidError {
         /// The set's.
         set_bytes: u32,
     },
-    /// A name of no member.
+    /// No member has this name.
     #[error("RAID set \"{set}\" has no disk \"{disk}\"")]
     NoSuchDisk {
         /// The set.
@@ -286,7 +287,7 @@ pub enum RaidError {
         /// The name.
         disk: String,
     },
-    /// It would lose data.
+    /// Data would be lost.
     #[error(
         "RAID set \"{set}\" cannot do without disk \"{disk}\": wait for the rebuild, or replace what has failed"
     )]
@@ -296,18 +297,18 @@ pub enum RaidError {
         /// The disk.
         disk: String,
     },
-    /// Reading it through would show nothing.
+    /// A scrub would have no result.
     #[error("RAID set \"{set}\" cannot be scrubbed: it has {why}")]
     NoScrub {
         /// The set.
         set: String,
-        /// What it has, or lacks.
+        /// The reason.
         why: &'static str,
     },
     /// The disks hold no such set.
     #[error("none of the disks holds RAID set \"{0}\": make it first")]
     NotFound(String),
-    /// The disks hold a set that differs from what is asked for.
+    /// The disks hold a set that differs from the configuration.
     #[error("RAID set \"{set}\" was made otherwise: {what}")]
     Differs {
         /// The set.
@@ -315,12 +316,12 @@ pub enum RaidError {
         /// What differs.
         what: String,
     },
-    /// Too few of its disks are there and up to date.
+    /// Too few of its disks are present and up to date.
     #[error("RAID set \"{set}\" lacks disks: {lacks}")]
     Incomplete {
         /// The set.
         set: String,
-        /// Names, and why.
+        /// Names of the others, and the reasons.
         lacks: String,
     },
     /// A disk operation failed.

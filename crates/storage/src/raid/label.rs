@@ -6,12 +6,12 @@ use super::{
 };
 use crate::disk::Disk;
 
-/// What a disk holds in the place of a member's superblocks.
+/// The superblocks of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// Nothing that a RAID set could have written.
+    /// No superblock of a RAID set.
     None,
-    /// There were superblocks, and none is whole.
+    /// There were superblocks, but none is valid.
     Damaged,
     /// Superblocks of a version that this program does not know.
     Version(u32),
@@ -19,43 +19,43 @@ pub enum Label {
     Member(MemberLabel),
 }
 
-/// What the newest superblock of a disk says.
+/// The newest superblock of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberLabel {
-    /// Tells sets of one name apart.
+    /// Distinguishes sets of the same name.
     pub set: u64,
     /// The set's name.
     pub name: String,
-    /// How it stores.
+    /// The RAID level.
     pub level: RaidLevel,
     /// Groups that the set has.
     pub groups: usize,
-    /// Which of them this disk is in.
+    /// The group of this disk.
     pub group: usize,
     /// Grows with each superblock.
     pub generation: u64,
-    /// The disk's place in the group, and the id with which it came there; none: a spare.
+    /// The disk's slot in the group, and the id that it got with the slot; None: a spare.
     pub own: Option<(usize, u64)>,
-    /// The group's places, as this superblock knows them.
+    /// The slots of the group, by this superblock.
     pub places: Vec<PlaceLabel>,
-    /// What each member has at least.
+    /// The size that each member has at least.
     pub member_bytes: u64,
-    /// Only one of the disk's two superblocks is whole.
+    /// Only one of the disk's two superblocks is valid.
     pub is_alone: bool,
 }
 
-/// A place in a group.
+/// A slot of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceLabel {
     /// The disk that has it, or had it last.
     pub disk: String,
-    /// The id with which that disk came.
+    /// The id that the disk got with the slot.
     pub id: u64,
-    /// Whether the place is filled, at least in part.
+    /// Whether the slot has data, at least in part.
     pub is_filled: bool,
 }
 
-/// Reads what a disk says.
+/// Reads the label of a disk.
 pub async fn label(disk: &dyn Disk) -> Label {
     match look(disk).await {
         Superblocks::Absent => Label::None,
@@ -87,7 +87,7 @@ fn member(found: Found, is_alone: bool) -> MemberLabel {
 }
 
 impl MemberLabel {
-    /// Whether this superblock's group counts that disk as a member.
+    /// Whether this superblock lists that disk as a member.
     pub fn has_member(&self, other: &Self) -> bool {
         let place = other.own.and_then(|(slot, id)| Some((self.places.get(slot)?, id)));
         place.is_some_and(|(place, id)| place.id == id && place.is_filled)

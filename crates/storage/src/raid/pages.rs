@@ -7,8 +7,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// Where the bytes of a RAID 0 of memory disks lie. Any thread may read and write them there while the set
-/// [`StripedPages::is_served`], and counts on the members what it moved.
+/// The positions of the bytes of a RAID 0 of memory disks. Any thread may read and write them there while the set
+/// [`StripedPages::is_served`], and counts its I/O on the members.
 #[derive(Debug)]
 pub struct StripedPages {
     striping: Striping,
@@ -19,7 +19,7 @@ pub struct StripedPages {
 #[derive(Debug)]
 struct Member {
     pages: MemoryPages,
-    /// Where its share of the set begins.
+    /// Offset of its share of the set.
     start: u64,
 }
 
@@ -35,8 +35,8 @@ pub struct PageRun {
 }
 
 impl StripedPages {
-    /// `members` are the memory of each group's only disk, and where the group's bytes begin there. `is_served` goes down
-    /// for good when the set fails.
+    /// `members` are the memory of each group's only disk, and the offset of the group's bytes in it. `is_served`
+    /// becomes false for good when the set fails.
     pub(super) fn new(
         striping: Striping,
         members: impl Iterator<Item = (MemoryPages, u64)>,
@@ -46,8 +46,8 @@ impl StripedPages {
         Self { striping, members, is_served }
     }
 
-    /// Whether the set's bytes may still be used. Operations that began before are not stopped: a writer checks again
-    /// before it says that the bytes are there.
+    /// Whether the set's bytes may still be used. Operations in progress are not stopped: a writer checks again before
+    /// it acknowledges.
     pub fn is_served(&self) -> bool {
         self.is_served.load(Ordering::Acquire)
     }
@@ -62,7 +62,7 @@ impl StripedPages {
         &self.members[member].pages
     }
 
-    /// Where the set's bytes from `offset` on lie, up to the end of their chunk or `len`.
+    /// The position of the set's bytes from `offset` on, up to the end of their chunk or `len`.
     pub fn run(&self, offset: u64, len: u64) -> PageRun {
         self.in_member(self.striping.run(offset, len))
     }

@@ -26,7 +26,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-/// Disks that are one disk.
+/// Several disks that form one disk.
 pub struct RaidSet {
     runtime: Runtime,
     config: RaidConfig,
@@ -44,7 +44,7 @@ pub struct RaidSet {
 /// A superblock and its disk.
 type OnDisk = (Found, Rc<dyn Disk>);
 
-/// What the set counts of its own operations.
+/// Counters of the set's own operations.
 #[derive(Default)]
 struct Counted {
     stats: Cell<DiskStats>,
@@ -53,7 +53,7 @@ struct Counted {
 }
 
 impl RaidSet {
-    /// Makes a set of disks, in this order; their former contents are lost. It serves when this completes.
+    /// Makes a set of disks, in this order; their old contents are lost. The set serves when this completes.
     pub async fn create(
         runtime: Runtime,
         config: RaidConfig,
@@ -64,7 +64,7 @@ impl RaidSet {
         check_names(&config.name, disks.iter().chain(&spares))?;
         let member_bytes = disks.iter().map(|disk| disk.size_bytes()).min().unwrap_or(0);
         let block_bytes = disks.iter().map(|disk| disk.block_bytes()).max().unwrap_or(512);
-        // Tells sets of one name apart; nothing else depends on it.
+        // Distinguishes sets of the same name; it has no other use.
         let set = RandomState::new().build_hasher().finish();
         let mut groups = Vec::new();
         let parts = parts(&runtime, &config, shape, spares);
@@ -81,8 +81,8 @@ impl RaidSet {
         Ok(Self::of(parts, config, groups, shape))
     }
 
-    /// Puts a set together from what its disks say, whichever places they have. Some may be missing or out of date, as far
-    /// as the level bears it. Spares that are no members wait for their turn.
+    /// Assembles a set from the superblocks of its disks, in any order. Some disks may be missing or out of date, as
+    /// far as the level tolerates it. Spares wait until they are needed.
     pub async fn assemble(
         runtime: Runtime,
         config: RaidConfig,
@@ -161,7 +161,7 @@ impl RaidSet {
             state: self.groups.iter().map(|group| group.state()).max().unwrap_or(RaidState::Failed),
             size_bytes: self.size_bytes,
             raw_bytes: self.raw_bytes,
-            // The one that will take longest.
+            // The task that will take longest.
             task: tasks.into_iter().min_by(|one, other| one.done.total_cmp(&other.done)),
             counters,
             members: self.groups.iter().flat_map(|group| group.members()).collect(),
@@ -172,8 +172,8 @@ impl RaidSet {
         }
     }
 
-    /// Puts a disk out, as if it had failed; a spare takes its place if there is one. This can take the set down: with the
-    /// disk back, it can be put together again.
+    /// Removes a disk, as if it had failed; a spare takes its place if there is one. This can fail the set: when the
+    /// disk is back, the set can be assembled again.
     pub async fn fail_disk(&self, name: &str) -> Result<(), RaidError> {
         let is_spare = |spare: &Rc<dyn Disk>| spare.name() == name;
         if self.spares.borrow().iter().any(is_spare) {
@@ -190,8 +190,8 @@ impl RaidSet {
         Err(self.no_such(name))
     }
 
-    /// Gives a member's place to another disk, whose rebuild has begun when this completes. A member that still serves is
-    /// put out first, which is refused if the set needs it.
+    /// Replaces a member by another disk; its rebuild has begun when this completes. A member that still serves is
+    /// removed first; this is refused if the set needs it.
     pub async fn replace_disk(&self, old: &str, new: Rc<dyn Disk>) -> Result<(), RaidError> {
         let taken = self.status();
         let mut names = taken.members.iter().map(|member| &member.name).chain(&taken.spares);
@@ -207,7 +207,7 @@ impl RaidSet {
         Err(self.no_such(old))
     }
 
-    /// Adds a disk that will take the place of the next member that fails, or of one that is out now.
+    /// Adds a spare for the next member that fails, or for one that has failed already.
     pub async fn add_spare(&self, disk: Rc<dyn Disk>) -> Result<(), RaidError> {
         let taken = self.status();
         let mut names = taken.members.iter().map(|member| &member.name).chain(&taken.spares);
@@ -223,7 +223,7 @@ impl RaidSet {
         Ok(())
     }
 
-    /// Whether a scrub would show anything. Errors: there is no redundancy to compare with, or too many disks are gone.
+    /// Whether a scrub is possible. Errors: there is no redundancy to compare with, or too many disks are missing.
     pub fn may_scrub(&self) -> Result<(), RaidError> {
         let why = if !self.groups.iter().any(|group| group.has_redundancy()) {
             "no redundancy to compare with"
@@ -235,7 +235,7 @@ impl RaidSet {
         Err(RaidError::NoScrub { set: self.config.name.clone(), why })
     }
 
-    /// Reads and checks everything, mends what can be mended. It begins now; the future only tells what it came to.
+    /// Reads and checks everything, and repairs what it can. It begins now; the future only returns the result.
     pub fn scrub(&self) -> LocalBoxFuture<'static, Result<ScrubReport, RaidError>> {
         let redundant = self.groups.iter().filter(|group| group.has_redundancy());
         let begun: Vec<_> = redundant.map(|group| scrubbed(Rc::clone(group), group.start_scrub())).collect();
@@ -251,7 +251,8 @@ impl RaidSet {
         })
     }
 
-    /// Leaves nothing to be made right at the next start. A set that is not closed is as safe, and takes longer to start.
+    /// Completes all work, so that the next start has none. A set that is not closed is also safe, but takes longer to
+    /// start.
     pub async fn close(&self) -> Result<(), RaidError> {
         let closing: Vec<_> =
             self.groups.iter().map(|group| self.runtime.start(Rc::clone(group).close())).collect();
@@ -261,7 +262,7 @@ impl RaidSet {
         Ok(())
     }
 
-    /// Of RAID 0 whose disks are memory and nothing else: where its bytes lie.
+    /// For a RAID 0 of memory disks only: the positions of its bytes.
     pub fn striped_pages(&self) -> Option<Arc<StripedPages>> {
         self.pages.clone()
     }
@@ -367,7 +368,7 @@ impl RaidSet {
         Box::pin(ready(Err(error)))
     }
 
-    /// Counts an operation that begins now, when it ends.
+    /// Counts an operation that begins now when it ends.
     fn counting<T: 'static>(
         &self,
         operation: LocalBoxFuture<'static, Result<T, DiskError>>,
@@ -393,7 +394,7 @@ impl RaidSet {
     }
 }
 
-/// Ends an operation's time, also if its caller has stopped waiting.
+/// Ends an operation's time, even if its caller has stopped waiting.
 struct Ending {
     runtime: Runtime,
     counted: Rc<Counted>,
@@ -435,7 +436,7 @@ impl Counted {
     }
 }
 
-/// Completes when all have; all of them are begun before.
+/// Completes when all have completed; all of them begin first.
 fn all(writing: impl Iterator<Item = Writing>) -> Writing {
     let mut writing: Vec<Writing> = writing.collect();
     if writing.len() == 1 {
@@ -470,8 +471,8 @@ fn check_names<'a>(set: &str, disks: impl Iterator<Item = &'a Rc<dyn Disk>>) -> 
     Ok(())
 }
 
-/// Those of the set that has the name, and of several the one with most disks: a disk of an earlier set of that name may be
-/// among them.
+/// The superblocks of the set with this name. If there are several sets, the one with most disks: a disk of an earlier
+/// set of that name may be among them.
 fn of_one_set(name: &str, mut found: Vec<OnDisk>) -> Result<Vec<OnDisk>, RaidError> {
     found.retain(|(found, _)| found.meta.name == name);
     let mut counts: HashMap<u64, usize> = HashMap::new();
@@ -498,7 +499,7 @@ fn check_same(config: &RaidConfig, meta: &Superblock, shape: Shape) -> Result<()
     Ok(())
 }
 
-/// Whether a disk has a place in what was found.
+/// Whether a disk has a slot in the superblocks found.
 fn is_member(disk: &Rc<dyn Disk>, found: &[OnDisk]) -> bool {
     let newest = |group| {
         let of_group = found.iter().map(|(found, _)| &found.meta).filter(move |meta| meta.group == group);

@@ -3,30 +3,30 @@
 use super::RaidLevel;
 use serde::Serialize;
 
-/// A RAID set at one moment.
+/// The status of a RAID set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaidStatus {
     /// Its name.
     pub name: String,
-    /// How it stores.
+    /// The RAID level.
     pub level: RaidLevel,
-    /// How it is.
+    /// Its state.
     pub state: RaidState,
-    /// What it can hold.
+    /// Its capacity.
     pub size_bytes: u64,
     /// The bytes of its members, without spares.
     pub raw_bytes: u64,
-    /// What it does in the background.
+    /// Its background task.
     pub task: Option<RaidTask>,
-    /// What it counted.
+    /// Its counters.
     pub counters: RaidCounters,
-    /// Its members, in order; places that are empty have the name of the last disk.
+    /// Its members, in order; an empty slot has the name of its last disk.
     pub members: Vec<MemberStatus>,
-    /// Names of the spares that wait.
+    /// Names of its spares.
     pub spares: Vec<String>,
-    /// Names of disks that failed in a place that another disk has now.
+    /// Names of failed disks whose slot another disk has now.
     pub former: Vec<String>,
-    /// Tells sets of one name apart.
+    /// Distinguishes sets of the same name.
     pub id: u64,
     /// The newest superblock of each group.
     pub generations: Vec<u64>,
@@ -36,9 +36,9 @@ pub struct RaidStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RaidState {
-    /// All redundancy is there.
+    /// It has all of its redundancy.
     Optimal,
-    /// It serves, with less redundancy than it should have.
+    /// It serves with less redundancy than configured.
     Degraded,
     /// It has lost more disks than it tolerates.
     Failed,
@@ -47,9 +47,9 @@ pub enum RaidState {
 /// Background work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RaidTask {
-    /// What it is.
+    /// Its kind.
     pub kind: TaskKind,
-    /// How much of it is done, 0 to 1.
+    /// The completed part, 0 to 1.
     pub done: f64,
     /// It waits until a disk has space.
     pub lacks_space: bool,
@@ -59,20 +59,20 @@ pub struct RaidTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
-    /// Parity or copies are made right: for the first time, or where a power cut may have left them torn.
+    /// Parity or copies are made consistent: for the first time, or where a power cut may have left them torn.
     Initialise,
-    /// A new member gets the contents of the old one.
+    /// A new member gets its contents.
     Rebuild,
     /// Everything is read and checked.
     Scrub,
 }
 
-/// A place in a RAID set.
+/// A slot of a RAID set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
     /// The disk's name.
     pub name: String,
-    /// How it is.
+    /// Its state.
     pub state: MemberState,
 }
 
@@ -81,18 +81,19 @@ pub struct MemberStatus {
 pub enum MemberState {
     /// It serves.
     Online,
-    /// Others' contents are being written to it.
+    /// A rebuild writes to it.
     Rebuilding,
-    /// It is out of use.
+    /// It is not used.
     Failed,
-    /// The disk was not there, or not up to date, when the set was put together.
+    /// The disk was missing, or not up to date, when the set was assembled.
     Missing,
 }
 
-/// Counters since the start; all only grow.
+/// Counters since the start; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RaidCounters {
-    /// Stripes (or parts of all their chunks) written whole, parity from the new data alone. Copies have none.
+    /// Stripes (or the same rows of all their chunks) written as a whole, with parity from the new data alone. Copies
+    /// have none.
     pub full_stripe_writes: u64,
     /// Writes that read old data and old parity first.
     pub read_modify_writes: u64,
@@ -102,7 +103,7 @@ pub struct RaidCounters {
     pub degraded_reads: u64,
     /// Blocks of 4 KiB that could not be read, or did not agree with their checksum or their stripe.
     pub mismatches_found: u64,
-    /// Of those, blocks made right.
+    /// Of those, repaired blocks.
     pub mismatches_mended: u64,
 }
 

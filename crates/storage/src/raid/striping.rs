@@ -40,7 +40,7 @@ impl Striping {
         })
     }
 
-    /// One run per group that a range touches: whole chunks of a group follow one another there.
+    /// One run per group of a range: consecutive chunks of a group are also consecutive on it.
     pub(super) fn joined(self, offset: u64, len: u64) -> Vec<StripedRun> {
         let mut joined: Vec<Option<StripedRun>> = vec![None; self.groups];
         for run in self.runs(offset, len) {

@@ -1,5 +1,5 @@
-//! The copying itself: what changed, piece by piece, some pieces at once, as fast as is allowed, with a durable place to go
-//! on from.
+//! Copies the changes piece by piece, several pieces at a time, at a limited rate, with durable checkpoints for a
+//! restart.
 
 use super::{
     Answer, Commit, Group, Link, LinkError, Point, ReplicaError, Store, state::Cursor, store::ReplicaExtent,
@@ -14,17 +14,17 @@ use std::{
     rc::Rc,
 };
 
-/// How a copy runs.
+/// Options of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CopyOptions {
-    /// Upper limit; 0 = none.
+    /// Limit of the rate; 0: none.
     pub rate_bytes_per_s: u64,
-    /// Longest piece that is read and sent at once.
+    /// Longest piece that is read and sent at a time.
     pub piece_bytes: u32,
-    /// Pieces under way at once: with `piece_bytes`, the memory that a copy takes.
+    /// Pieces in progress at a time: with `piece_bytes`, this is the memory that a copy takes.
     pub window: usize,
-    /// After so many bytes the place is made durable, at both ends.
+    /// After so many bytes the position is made durable, at both ends.
     pub checkpoint_bytes: u64,
 }
 
@@ -35,22 +35,22 @@ impl Default for CopyOptions {
     }
 }
 
-/// How far a copy is.
+/// The progress of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// What there is to copy in this transfer.
+    /// The bytes to copy in this transfer.
     pub total_bytes: u64,
-    /// How much of it has reached the partner, in this attempt and in earlier ones that still count.
+    /// How many of them have reached the partner, in this attempt and in earlier ones that are still valid.
     pub done_bytes: u64,
-    /// How much of that this attempt sent.
+    /// How many of them this attempt sent.
     pub sent_bytes: u64,
-    /// How long this attempt has taken.
+    /// The time that this attempt has taken.
     pub elapsed_s: f64,
     /// Whether it runs.
     pub is_running: bool,
-    /// What to tell the partner, once all has arrived.
+    /// The message for the partner, once all data has arrived.
     pub commit: Option<Commit>,
-    /// Why it ended, if it failed.
+    /// Why it failed.
     pub error: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Copying {
     began: Nanos,
     ended: Cell<Option<Nanos>>,
     is_stopped: Cell<bool>,
-    /// When the next piece may go.
+    /// When the next piece may be sent.
     next: Cell<Nanos>,
     total_bytes: Cell<u64>,
     resumed_bytes: Cell<u64>,
@@ -78,7 +78,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// The place behind it.
+    /// The position behind it.
     fn end(&self) -> Cursor {
         Cursor { volume: self.volume, offset_bytes: self.extent.offset_bytes + self.extent.len_bytes }
     }
@@ -91,7 +91,7 @@ impl<S: Store + 'static> Group<S> {
         for (volume, answered) in answer.volumes.iter().enumerate() {
             views.push(self.store.view(&answered.name, &answer.point)?);
             let changed = self.store.changed(&answered.name, answered.base.as_deref(), &answer.point).await?;
-            // The partner's volume is full of zeros when there is no base.
+            // Without a base, the partner's volume is full of zeros.
             let worth = changed.into_iter().filter(|extent| !extent.is_hole || answered.base.is_some());
             pieces.extend(worth.flat_map(|extent| split(volume, extent, copying.options.piece_bytes)));
         }
@@ -109,22 +109,22 @@ impl<S: Store + 'static> Group<S> {
             let cursor = batch.last().map(Piece::end).unwrap_or_default();
             self.update_outgoing(|outgoing| outgoing.cursor = cursor).await?;
         }
-        // Without a piece there was no flush: all that an earlier attempt sent was flushed by it.
+        // Without a piece there was no flush: the data of an earlier attempt was flushed by that attempt.
         Ok(())
     }
 
-    /// The point on its way to the partner.
+    /// The point that is being sent to the partner.
     pub fn outgoing_point(&self) -> Option<Point> {
         self.state().outgoing.as_ref().map(|outgoing| outgoing.point.clone())
     }
 
-    /// How far the running or last copy is; none if there was none since the start.
+    /// The progress of the running or last copy; None if there was none since the start.
     pub fn progress(&self) -> Option<Progress> {
         self.copying.borrow().as_ref().map(|copying| copying.progress(self.runtime.now()))
     }
 }
 
-/// An extent in pieces that end at multiples of `piece_bytes` of the volume.
+/// Splits an extent into pieces that end at multiples of `piece_bytes` of the volume.
 fn split(volume: usize, extent: ReplicaExtent, piece_bytes: u32) -> impl Iterator<Item = Piece> {
     let piece_bytes = u64::from(piece_bytes.max(4096));
     let end = extent.offset_bytes + extent.len_bytes;
@@ -195,9 +195,9 @@ impl Copying {
         Ok(())
     }
 
-    /// Sleeps until `len_bytes` more may go.
+    /// Sleeps until `len_bytes` more may be sent.
     async fn wait_turn(&self, runtime: &Runtime, len_bytes: u64) {
-        /// Looks at whether the copy was stopped this often.
+        /// Interval at which it checks whether the copy was stopped.
         const NAP: Nanos = 100_000_000;
         let rate = self.options.rate_bytes_per_s;
         if rate == 0 {
@@ -225,7 +225,7 @@ impl Copying {
         self.link.close();
     }
 
-    /// An operation that failed because the link was closed failed because of the stop.
+    /// If an operation failed because the link was closed, the reason is the stop.
     pub(super) fn name_stop(&self, group: &str, error: ReplicaError) -> ReplicaError {
         match error {
             ReplicaError::Link(LinkError::Broken(_)) if self.is_stopped.get() => {

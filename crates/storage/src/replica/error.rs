@@ -1,20 +1,20 @@
-//! Why replication does not go on.
+//! Why replication cannot continue.
 
 use super::{LinkError, StoreError};
 use crate::disk::DiskError;
 use linerate_blame::Blame;
 use thiserror::Error;
 
-/// Why a step of replication failed. None of them leaves anything half done that the next attempt does not mend.
+/// Why a step of replication failed. After any of them the next attempt repairs the state.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ReplicaError {
     /// There is no such group.
     #[error("there is no replication group \"{0}\" on this array")]
     UnknownGroup(String),
-    /// A name or a number that cannot be used.
+    /// An invalid name or number.
     #[error("{0}")]
     Invalid(String),
-    /// A group's volumes are chosen once.
+    /// The volumes of a group cannot be changed.
     #[error("group \"{group}\" replicates {volumes}; replicate other volumes under another group's name")]
     Membership {
         /// The group.
@@ -22,7 +22,7 @@ pub enum ReplicaError {
         /// Its volumes.
         volumes: String,
     },
-    /// A volume of that name exists already and is no replica of this group.
+    /// A volume of that name exists already and is not a replica of this group.
     #[error("group \"{group}\": a volume \"{volume}\" exists here and is no replica; rename or delete it")]
     NameTaken {
         /// The group.
@@ -43,7 +43,7 @@ pub enum ReplicaError {
         group: String,
         /// The identity it is joined with.
         known: String,
-        /// The identity of the array that asks, or is to be asked.
+        /// The identity of the array that asks, or that is asked.
         now: String,
     },
     /// This array had another identity when the group was joined.
@@ -54,21 +54,21 @@ pub enum ReplicaError {
     Renamed {
         /// The group.
         group: String,
-        /// The identity of that time.
+        /// The identity at that time.
         known: String,
-        /// The identity of now.
+        /// The current identity.
         now: String,
     },
-    /// An offer between other arrays.
+    /// An offer for other arrays.
     #[error(
         "group \"{group}\" is offered by {from} to {to}; this array is not meant, or the sender is another one"
     )]
     NotMeant {
         /// The group.
         group: String,
-        /// Who offers it.
+        /// The array that offers it.
         from: String,
-        /// Who is meant.
+        /// The array to which it is offered.
         to: String,
     },
     /// Another group of the same name.
@@ -88,7 +88,7 @@ pub enum ReplicaError {
          between"
     )]
     NoToken(String),
-    /// Role or token have changed since the partner was asked.
+    /// Role or token has changed since the partner was asked.
     #[error(
         "the role of group \"{0}\" changed in the meantime; look at both arrays and repeat it at one of them"
     )]
@@ -102,10 +102,10 @@ pub enum ReplicaError {
     /// The group is received here.
     #[error("group \"{0}\" is a replica on this array; promote it first, or replicate from the other array")]
     IsReplica(String),
-    /// Nothing to promote to.
+    /// There is no point to promote to.
     #[error("group \"{0}\" has no complete point to promote to; its first copy never finished")]
     NoPoint(String),
-    /// There is no such point, or it is gone.
+    /// There is no such point, or it was deleted.
     #[error("group \"{group}\" has no point \"{point}\" here")]
     UnknownPoint {
         /// The group.
@@ -113,7 +113,7 @@ pub enum ReplicaError {
         /// The point's name.
         point: String,
     },
-    /// A message of a transfer that is over or was begun anew: start again with a new offer.
+    /// A message of a transfer that has ended or was begun again: start again with a new offer.
     #[error(
         "group \"{group}\": point \"{point}\" is not the transfer under way; it was begun anew since then"
     )]
@@ -123,19 +123,19 @@ pub enum ReplicaError {
         /// The point's name.
         point: String,
     },
-    /// A copy runs.
+    /// A copy is running.
     #[error("group \"{0}\" is being copied; wait for it or stop it")]
     Busy(String),
     /// A copy was stopped.
     #[error("copying group \"{0}\" was stopped; it goes on from where it was when it is started again")]
     Stopped(String),
-    /// The partner, or the way to it.
+    /// The partner or the connection to it failed.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The pool below.
+    /// The pool failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What the table says about the group cannot be understood.
+    /// The record of the group in the table is invalid.
     #[error("replication group \"{group}\": its record cannot be read: {reason}")]
     Record {
         /// The group.

@@ -1,4 +1,4 @@
-//! A volume that only its partner writes, and only while one transfer lasts.
+//! A volume that only the partner writes, and only during one transfer.
 
 use crate::{
     disk::{Disk, DiskError, DiskWrapper},
@@ -14,8 +14,8 @@ use std::{
     rc::Rc,
 };
 
-/// Passes everything on until it is closed for good. Each transfer has fences of its own: what an older one still has
-/// on its way meets a closed fence, and cannot land in what came after it.
+/// Passes everything on until it is closed for good. Each transfer has its own fences: late operations of an older
+/// transfer reach a closed fence, and cannot change later contents.
 pub struct Fence {
     inner: Rc<dyn Disk>,
     runtime: Runtime,
@@ -35,13 +35,13 @@ impl Fence {
         Self { inner, runtime, passage: Rc::default() }
     }
 
-    /// Admits no further operation, and waits until those under way are over.
+    /// Admits no further operation, and waits until those in progress have ended.
     pub(super) async fn close(&self) {
         self.passage.is_closed.set(true);
         while self.passage.inside.get() > 0 {
             let (sender, left) = oneshot::channel();
             self.passage.waiting.borrow_mut().push(sender);
-            // An error means the same: no operation is left inside.
+            // An error means the same: no operation is left.
             let _ = left.await;
         }
     }
@@ -52,7 +52,7 @@ impl DiskWrapper for Fence {
         &*self.inner
     }
 
-    /// Runs an operation as a task of its own: it counts as inside until it is over, also if its caller is gone.
+    /// Runs an operation as a task of its own: it counts until it has ended, even if its caller is gone.
     fn pass<T: 'static>(
         &self,
         begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,

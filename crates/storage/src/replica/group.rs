@@ -1,4 +1,4 @@
-//! A group of volumes that are kept at one instant: what both its sides share.
+//! A group of volumes that are copied as of one instant: the parts that both sides share.
 
 use super::{
     Fence, Pair, Point, ReplicaError, Role, Store,
@@ -15,20 +15,20 @@ use std::{
 
 /// One group on one array, primary or replica.
 ///
-/// The steps ([`Group::prepare`] and so on) take turns. Each may be repeated, and each may be cut off by a
-/// crash: the next one finds in the store how far it came.
+/// The steps ([`Group::prepare`] and so on) run one at a time. Each may be repeated, and a crash may interrupt each:
+/// the next one reads the progress from the store.
 pub struct Group<S> {
     pub(super) name: String,
     pub(super) store: Rc<S>,
     pub(super) runtime: Runtime,
-    /// Makes names that are unique.
+    /// Source of unique names.
     pub(super) random: Rc<dyn Fn() -> u64>,
-    /// What the table says. Changed by [`Group::update`] only.
+    /// The record in the table. Only [`Group::update`] changes it.
     state: RefCell<GroupState>,
     saving: Mutex<()>,
-    /// Held by each step.
+    /// Each step holds it.
     pub(super) turn: Mutex<()>,
-    /// Held while hosts are let in or kept out together with a change of role.
+    /// Held while hosts are admitted or excluded together with a change of role.
     pub(super) hosts: Mutex<()>,
     /// Held during a copy.
     pub(super) copy_turn: Mutex<()>,
@@ -64,7 +64,7 @@ impl<S: Store + 'static> Group<S> {
         &self.name
     }
 
-    /// Who writes its volumes.
+    /// Which side writes its volumes.
     pub fn role(&self) -> Role {
         self.state.borrow().role.clone()
     }
@@ -74,7 +74,7 @@ impl<S: Store + 'static> Group<S> {
         self.state.borrow().volumes.clone()
     }
 
-    /// What it was named at random when it was made, the same on both arrays.
+    /// Its random id, made with the group, the same on both arrays.
     pub fn id(&self) -> String {
         self.state.borrow().id.clone()
     }
@@ -84,7 +84,7 @@ impl<S: Store + 'static> Group<S> {
         self.state.borrow().pair.clone()
     }
 
-    /// Refuses other arrays than those that the group was joined between.
+    /// Refuses other arrays than the two of the group.
     pub fn check_pair(&self, pair: &Pair) -> Result<(), ReplicaError> {
         check_pair(pair)?;
         let known = self.pair();
@@ -98,7 +98,7 @@ impl<S: Store + 'static> Group<S> {
         Ok(())
     }
 
-    /// Points that both arrays have and that are still here, oldest first.
+    /// Points that both arrays have had and that still exist here, oldest first.
     pub fn points(&self) -> Vec<Point> {
         let state = self.state.borrow();
         state.points.iter().filter(|point| self.has_point(&point.name)).cloned().collect()
@@ -188,14 +188,14 @@ pub(super) fn check_pair(pair: &Pair) -> Result<(), ReplicaError> {
     Ok(())
 }
 
-/// Begins the keys of all groups in the store's table.
+/// Prefix of the keys of all groups in the store's table.
 pub(super) const KEYS: &str = "replica/";
 
 pub(super) fn key(group: &str) -> String {
     format!("{KEYS}{group}")
 }
 
-/// Begins the names of points.
+/// Prefix of the names of points.
 const POINT: &str = "replica-";
 
 /// A name for a new point.

@@ -1,4 +1,4 @@
-//! The way to the partner's volumes.
+//! The connection to the partner's volumes.
 
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
@@ -6,27 +6,27 @@ use thiserror::Error;
 
 /// Volumes of the partner that receive a copy, numbered as in the [`Answer`](super::Answer).
 ///
-/// An operation begins when it is called. One that failed may have happened, wholly or in part, or may still happen until
-/// the partner begins anew. A link belongs to one beginning of a transfer at the partner: when the partner has begun anew
-/// or has been started anew, all operations of older links fail, for what they wrote and did not flush may be lost.
+/// An operation begins when it is called. A failed operation may have been done, completely or in part, or may still be
+/// done until the partner begins again. A link belongs to one begin of a transfer at the partner. When the partner has
+/// begun again or was restarted, all operations of older links fail, because writes that were not flushed may be lost.
 pub trait Link {
     /// Writes `data` at `offset_bytes`. Not durable before the next [`Link::flush`].
     fn write(&self, volume: usize, offset_bytes: u64, data: Bytes) -> Sending;
     /// Makes a range read as zeros.
     fn discard(&self, volume: usize, offset_bytes: u64, len_bytes: u64) -> Sending;
-    /// Completes when all that completed before, on all volumes, survives a power cut at the partner.
+    /// Makes all completed operations, on all volumes, survive a power cut at the partner.
     fn flush(&self) -> Sending;
-    /// Aborts: operations under way fail soon.
+    /// Aborts: operations in progress fail soon.
     fn close(&self);
 }
 
-/// An operation on its way.
+/// An operation in progress.
 pub type Sending = LocalBoxFuture<'static, Result<(), LinkError>>;
 
-/// Why something did not reach the partner.
+/// Why an operation did not reach the partner.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LinkError {
-    /// No connection, or it broke.
+    /// There is no connection, or it broke.
     #[error(
         "the link to the partner broke: {0}; replication goes on from where it was when it is started again"
     )]

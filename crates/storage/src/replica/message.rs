@@ -1,18 +1,18 @@
-//! What two arrays tell each other about a transfer. They travel as JSON over the partner's control interface; each of them
-//! may be lost or sent twice without harm.
+//! The messages of two arrays about a transfer. They are JSON over the partner's control interface. Each may be lost or
+//! sent twice without harm.
 
 use serde::{Deserialize, Serialize};
 
-/// Source to partner: "I have this point, shall we?"
+/// Source to partner: offers to copy a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Offer {
-    /// The volumes that are kept at one instant.
+    /// The volumes that are copied as of one instant.
     pub group: String,
-    /// What the group was named at random when it was made.
+    /// The random id of the group.
     pub id: String,
     /// Identity of the array that offers.
     pub from: String,
-    /// Identity of the array that it is offered to; no other accepts it.
+    /// Identity of the array for which the offer is; no other array accepts it.
     pub to: String,
     /// The point to copy.
     pub point: Point,
@@ -29,12 +29,12 @@ pub struct OfferedVolume {
     pub name: String,
     /// Its size at the point.
     pub size_bytes: u64,
-    /// Older points that the source can tell the difference to, oldest first.
+    /// Older points to which the source can compute the difference, oldest first.
     pub bases: Vec<String>,
 }
 
-/// A consistent instant of a group. The array that takes it names it once; the name always means the same
-/// bytes wherever a snapshot has this name.
+/// A consistent instant of a group. The array that takes it names it once. The name always means the same bytes on
+/// every array with a snapshot of this name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Name of the snapshots.
@@ -43,16 +43,17 @@ pub struct Point {
     pub at_s: f64,
 }
 
-/// Partner to source: "copy this."
+/// Partner to source: requests the copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The group.
     pub group: String,
     /// The point's name.
     pub point: String,
-    /// Names this preparation of the partner's volumes. What was copied counts as long as the partner says the same one.
+    /// Names this preparation of the partner's volumes. Copied data is valid as long as the partner reports the same
+    /// one.
     pub incarnation: u64,
-    /// The partner has the point already; only the confirmation got lost.
+    /// The partner has the point already; only the confirmation was lost.
     pub is_complete: bool,
     /// In the order of the offer.
     pub volumes: Vec<AnsweredVolume>,
@@ -63,13 +64,13 @@ pub struct Answer {
 pub struct AnsweredVolume {
     /// Its name.
     pub name: String,
-    /// The partner's volume is as it was at this point; none: it is full of zeros.
+    /// The partner's volume has the contents of this point; None: it is full of zeros.
     pub base: Option<String>,
     /// Its size at the point.
     pub size_bytes: u64,
 }
 
-/// Source to partner: "all of it has arrived"; partner to source, unchanged: "it is a point now."
+/// Source to partner: all data has arrived. Partner to source, unchanged: the point exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
     /// The group.

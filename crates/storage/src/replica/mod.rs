@@ -2,16 +2,17 @@
 //!
 //! # What is where
 //!
-//! A [`Group`] is one or more volumes that replicate at one instant. On one array it is *primary*, hosts write it; on the
-//! other *replica*, only the partner writes it. A *point* is a snapshot of all its volumes at one instant,
-//! under a name that is never given twice: wherever a snapshot has this name it holds the very same bytes.
+//! A [`Group`] is one or more volumes that replicate as of one instant. On one array it is *primary* and hosts write
+//! it. On the other it is *replica* and only the partner writes it. A *point* is a snapshot of all its volumes at one
+//! instant. Its name is never used again: every snapshot with this name holds the same bytes.
 //!
 //! - [`Replicator`]: the groups of an array, found again after a restart.
 //! - [`Group::prepare`], [`Group::copy`], [`Group::confirm`] (`source.rs`, `copy.rs`): the primary's side.
-//! - [`Group::begin`], [`Group::commit`] (`receiver.rs`): the replica's side. [`Fence`]: what keeps the past out.
-//! - [`Group::promote`], [`Group::give`], [`Group::demote`] (`role.rs`): who is primary, and why there is only one.
-//! - [`service`]: all of it as verbs of an array. [`Store`]: what all of this asks of a pool. [`Link`]: the
-//!   way to the partner's volumes.
+//! - [`Group::begin`], [`Group::commit`] (`receiver.rs`): the replica's side. [`Fence`] stops late writes.
+//! - [`Group::promote`], [`Group::give`], [`Group::demote`] (`role.rs`): which array is primary, and why there is only
+//!   one.
+//! - [`service`]: all of it as verbs of an array. [`Store`]: the interface to a pool. [`Link`]: the connection to the
+//!   partner's volumes.
 //!
 //! # One transfer
 //!
@@ -28,16 +29,17 @@
 //! confirm: P is common; older points go
 //! ```
 //!
-//! # Why a break does no harm
+//! # Why an interruption does no harm
 //!
-//! Every step may be repeated: `prepare` finds the point that is under way, `begin` the transfer, `commit` the snapshots.
+//! Every step may be repeated: `prepare` finds the current point, `begin` the transfer, `commit` the snapshots.
 //!
-//! - **Nothing half done is ever a point.** The only thing that makes one is the snapshot of all volumes at once, after a
-//!   flush, with the fences closed. After a failure before it, the volumes go back to an older point.
-//! - **The place to go on from** counts only together with the incarnation, which the partner makes up when it has prepared
-//!   its volumes and has written that down. If it had to prepare them again, it makes up another.
-//! - **Late writes** of an older attempt meet a closed fence.
-//! - **Promotion** is written down before the first volume is touched and finished after a crash; hosts wait until it is.
+//! - **A point is always complete.** Only the snapshot of all volumes at once, after a flush and with the fences
+//!   closed, makes a point. After an earlier failure, the volumes are restored to an older point.
+//! - **The position for a restart** is valid only together with the incarnation. The partner makes an incarnation when
+//!   it has prepared its volumes and has recorded this. If it must prepare them again, it makes another one.
+//! - **Late writes** of an older attempt reach a closed fence.
+//! - **A promotion** is recorded before the first volume is changed, and completed after a crash. Hosts wait until it
+//!   is done.
 
 mod copy;
 mod error;

@@ -49,7 +49,7 @@ impl Store for Pool {
     async fn snapshot(&self, volumes: &[String], snapshot: &str, at_s: f64) -> Result<(), StoreError> {
         let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
         Pool::snapshot(self, &names, snapshot, at_s).await?;
-        // What hosts had written and not flushed shows in the snapshot, and has to stay in it.
+        // Writes that hosts had not flushed are visible in the snapshot, and must stay in it.
         Ok(self.flush().await?)
     }
 

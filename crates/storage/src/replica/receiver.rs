@@ -1,5 +1,5 @@
-//! The partner's side of a transfer: make the volumes what the source wants to start from, let it write, and
-//! turn the result into a point.
+//! The partner's side of a transfer: restores the volumes to the state from which the source starts, lets the source
+//! write, and makes a point of the result.
 
 use super::{
     Answer, AnsweredVolume, Commit, Fence, Group, Offer, Pair, Point, ReplicaError, Role, Store,
@@ -13,13 +13,13 @@ use std::rc::Rc;
 pub struct Begun {
     /// For the source.
     pub answer: Answer,
-    /// What the source writes to, in the order of the answer. Gates of earlier transfers are closed.
+    /// The disks to which the source writes, in the order of the answer. The fences of earlier transfers are closed.
     pub fences: Vec<Rc<Fence>>,
 }
 
 impl<S: Store + 'static> Group<S> {
-    /// Prepares to receive a point. The writes of a transfer that was not committed are undone, unless this is the
-    /// same transfer and its source can go on from there.
+    /// Prepares to receive a point. The writes of a transfer that was not committed are undone, unless this is the same
+    /// transfer and its source can continue.
     pub async fn begin(&self, offer: &Offer, pair: &Pair) -> Result<Begun, ReplicaError> {
         let _turn = self.turn.lock().await;
         self.check_pair(pair)?;
@@ -54,8 +54,8 @@ impl<S: Store + 'static> Group<S> {
         Ok(Begun { answer, fences })
     }
 
-    /// The partner is primary: a token that is left here from before it was promoted by force is void. Without one, the
-    /// volumes are known to be a copy.
+    /// The partner is primary: a token that this array still has from before a forced promotion of the partner is void.
+    /// Without a token, the volumes are known to be a copy.
     async fn give_way(&self) -> Result<(), ReplicaError> {
         if self.state().token == Token::Absent {
             return Ok(());
@@ -73,7 +73,7 @@ impl<S: Store + 'static> Group<S> {
         Err(ReplicaError::Membership { group: self.name.clone(), volumes: mine.join(", ") })
     }
 
-    /// The transfer under way, if it is this one and the source still has what it began from.
+    /// The current transfer, if it is this one and the source still has its base.
     fn resumable(&self, offer: &Offer) -> Option<Incoming> {
         let incoming = self.state().incoming.clone()?;
         incoming.incarnation?;
@@ -95,7 +95,7 @@ impl<S: Store + 'static> Group<S> {
         });
         let mut incoming =
             Incoming { point: offer.point.clone(), volumes: volumes.collect(), incarnation: None };
-        // From here until the end of the preparation no earlier attempt counts.
+        // From here until the end of the preparation no earlier attempt is valid.
         self.update(|state| {
             state.incoming = Some(incoming.clone());
             state.keep = offer.keep.max(1);
@@ -109,7 +109,7 @@ impl<S: Store + 'static> Group<S> {
         Ok(incoming)
     }
 
-    /// Makes a volume what the answer says it is.
+    /// Brings a volume to the state that the answer states.
     async fn reset(&self, answered: &AnsweredVolume) -> Result<(), ReplicaError> {
         let AnsweredVolume { name, base, size_bytes } = answered;
         let Some(volume) = self.store.volume(name) else {
@@ -146,7 +146,7 @@ impl<S: Store + 'static> Group<S> {
         }
     }
 
-    /// All has arrived: it becomes a point, for all volumes or for none.
+    /// All data has arrived: make a point, for all volumes or for none.
     pub async fn commit(&self, commit: &Commit) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         if self.has_point(&commit.point) {
@@ -161,12 +161,12 @@ impl<S: Store + 'static> Group<S> {
         for name in &volumes {
             self.volume(name)?.flush().await?;
         }
-        // This is the instant at which the point comes to be.
+        // At this instant the point exists.
         self.store.snapshot(&volumes, &point.name, point.at_s).await?;
         self.finish_commit().await
     }
 
-    /// Records a point whose snapshots exist, and lets old ones go.
+    /// Records a point whose snapshots exist, and deletes old points.
     async fn finish_commit(&self) -> Result<(), ReplicaError> {
         let incoming = self.state().incoming.clone();
         let Some(incoming) = incoming.filter(|incoming| self.has_point(&incoming.point.name)) else {
@@ -180,7 +180,7 @@ impl<S: Store + 'static> Group<S> {
         self.prune().await
     }
 
-    /// The point on its way from the partner.
+    /// The point that is being received from the partner.
     pub fn incoming_point(&self) -> Option<Point> {
         self.state().incoming.as_ref().map(|incoming| incoming.point.clone())
     }
@@ -191,7 +191,7 @@ impl<S: Store + 'static> Group<S> {
     }
 }
 
-/// Refuses an offer that another array made, or that another array is meant to accept.
+/// Refuses an offer that another array made, or that is for another array.
 pub(super) fn check_offer(offer: &Offer, pair: &Pair) -> Result<(), ReplicaError> {
     if offer.from == pair.partner && offer.to == pair.here {
         return Ok(());
@@ -200,7 +200,7 @@ pub(super) fn check_offer(offer: &Offer, pair: &Pair) -> Result<(), ReplicaError
     Err(ReplicaError::NotMeant { group: offer.group.clone(), from, to })
 }
 
-/// The answer when there is nothing to do.
+/// The answer when nothing must be copied.
 fn complete(offer: &Offer) -> Answer {
     let volumes = offer.volumes.iter().map(|offered| AnsweredVolume {
         name: offered.name.clone(),

@@ -18,7 +18,7 @@ pub struct Replicator<S> {
 }
 
 impl<S: Store + 'static> Replicator<S> {
-    /// Finds the groups in the store. `random` must give numbers that no array has given before.
+    /// Finds the groups in the store. `random` must return numbers that no array has used before.
     pub fn open(
         store: Rc<S>,
         runtime: Runtime,
@@ -35,12 +35,12 @@ impl<S: Store + 'static> Replicator<S> {
         Ok(replicator)
     }
 
-    /// What the groups' volumes are in.
+    /// The store of the groups' volumes.
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// Ends promotions that a crash cut off; do it before hosts are served.
+    /// Completes promotions that a crash interrupted; call it before hosts are served.
     pub async fn recover(&self) -> Result<(), ReplicaError> {
         for group in self.groups() {
             group.recover().await?;
@@ -64,7 +64,7 @@ impl<S: Store + 'static> Replicator<S> {
         self.groups().into_iter().find(|group| group.volumes().iter().any(|name| name == volume))
     }
 
-    /// The primary group of these volumes: a new one, or the one that there is.
+    /// The primary group of these volumes: a new one, or the existing one.
     pub async fn primary(
         &self,
         name: &str,
@@ -88,7 +88,7 @@ impl<S: Store + 'static> Replicator<S> {
         self.create(name, GroupState::primary(id, pair.clone(), volumes.to_vec())).await
     }
 
-    /// Begins to receive: see [`Group::begin`]. A group that is offered for the first time is made.
+    /// Begins to receive: see [`Group::begin`]. A group that is offered for the first time is created.
     pub async fn begin(&self, offer: &Offer, pair: &Pair) -> Result<Begun, ReplicaError> {
         check_pair(pair)?;
         check_offer(offer, pair)?;
@@ -128,8 +128,8 @@ impl<S: Store + 'static> Replicator<S> {
         Ok(group)
     }
 
-    /// Forgets a group: its volumes stay, its points go. A replica has to be promoted first, unless it is `forced`: then
-    /// its volumes are left as the last transfer left them.
+    /// Deletes a group: its volumes stay, its points are deleted. A replica must be promoted first, unless it is
+    /// `forced`: then its volumes stay as the last transfer left them.
     pub async fn forget(&self, name: &str, forced: bool) -> Result<(), ReplicaError> {
         let group = self.group(name)?;
         let _turn = group.turn.lock().await;
@@ -158,7 +158,7 @@ impl<S: Store + 'static> Replicator<S> {
     }
 }
 
-/// What a record says; another version of it is named.
+/// Decodes a record; the error names another version.
 fn read_record(record: &[u8]) -> Result<GroupState, String> {
     let value: serde_json::Value = serde_json::from_slice(record).map_err(|error| error.to_string())?;
     let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(1);
@@ -168,7 +168,7 @@ fn read_record(record: &[u8]) -> Result<GroupState, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// Longest name of a group, as of everything on an array.
+/// Longest name of a group, as of all names on an array.
 const NAME_CHARS_MAX: usize = 48;
 
 fn check_name(name: &str) -> Result<(), ReplicaError> {

@@ -1,9 +1,9 @@
-//! Who writes a group's volumes: promote, demote, and the token that only one array has.
+//! Which array writes a group's volumes: promote, demote, and the token that only one array has.
 //!
 //! # Never two primaries
 //!
-//! Without force, an array is primary only with the group's *token*. It is made with the group, on its first primary, and
-//! moves in two steps that the giver writes down:
+//! Without force, an array is primary only with the group's *token*. The token is made with the group, on its first
+//! primary. It moves in two steps that the giver records:
 //!
 //! ```text
 //! giver                                   taker
@@ -17,18 +17,20 @@
 //!                                         take: primary
 //! ```
 //!
-//! - Before `pass` the giver may offer the token under another claim or use it itself; the earlier claim is then refused.
-//! - After `pass` it is not the giver's any more. Under the same claim `pass` says so again: its answer may get lost.
-//! - A claim is made for one attempt. An array that answers to the same identity but does not know the claim gets nothing.
+//! - Before `pass` the giver may offer the token under another claim or use it itself; the earlier claim is then
+//!   refused.
+//! - After `pass` the giver does not have it any more. Under the same claim `pass` repeats its answer, because it may
+//!   get lost.
+//! - A claim is made for one attempt. An array with the same identity that does not know the claim gets nothing.
 //!
-//! A replica that has a token, or has just passed it, still holds what hosts wrote when it was primary: the first copy
-//! that it receives takes the token away before it touches a volume (`receiver.rs`). So a primary that was demoted by
-//! mistake is promoted again without loss.
+//! A replica that has a token, or has just passed it, still has the writes of hosts from the time when it was primary.
+//! The first copy that it receives removes the token before it changes a volume (`receiver.rs`). So a primary that was
+//! demoted by mistake can be promoted again without loss.
 //!
-//! Force takes no token away: it makes a second one. The array that is demoted after that loses its own with the
-//! first copy that it receives. Until then both may have one, so an array with a token of its own has the partner stand
-//! back first, and is promoted only if neither role nor token have changed here since it asked (`seen`): when both ask each
-//! other at once, neither is.
+//! Force does not remove a token: it makes a second one. The array that is demoted after that loses its own with the
+//! first copy that it receives. Until then both arrays may have one. So an array with a token first asks the partner to
+//! stand back. It is promoted only if neither role nor token has changed here since it asked (`seen`). If both arrays
+//! ask at the same time, neither is promoted.
 
 use super::{
     Group, Pair, Point, ReplicaError, Role, Store,
@@ -38,7 +40,7 @@ use super::{
 /// How a replica becomes primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promotion {
-    /// With the token that is here, if nothing has changed since `seen`; the partner has stood back.
+    /// With this array's token, if nothing has changed since `seen`; the partner has stood back.
     Held {
         /// See [`Group::changes`].
         seen: u64,
@@ -47,7 +49,7 @@ pub enum Promotion {
     Claim {
         /// The claim under which it was offered.
         claim: String,
-        /// The partner's newest point, which has to be here.
+        /// The partner's newest point, which must exist here.
         point: Option<String>,
     },
     /// Without asking the partner.
@@ -60,7 +62,7 @@ impl<S: Store + 'static> Group<S> {
         self.state().changes
     }
 
-    /// Where the token is, as far as this array knows: held, offered, passed or absent.
+    /// The state of the token, as far as this array knows: held, offered, passed or absent.
     pub fn token(&self) -> &'static str {
         match self.state().token {
             Token::Held => "held",
@@ -70,14 +72,14 @@ impl<S: Store + 'static> Group<S> {
         }
     }
 
-    /// Whether the token is here, so that the partner only has to stand back.
+    /// Whether this array has the token, so that the partner only has to stand back.
     pub fn has_token(&self) -> bool {
         matches!(self.state().token, Token::Held | Token::Offered(_))
     }
 
-    /// Makes a replica primary, at once or by [`Group::take`]. Its volumes become what they were at the chosen point, and
-    /// what a transfer under way has written is taken back; volumes that no transfer has touched since hosts wrote them
-    /// stay as they are. The newest common point.
+    /// Makes a replica primary, at once or by [`Group::take`]. Its volumes are restored to the chosen point, and the
+    /// writes of a current transfer are undone. Volumes that no transfer has changed since hosts wrote them stay as
+    /// they are. Returns the newest common point.
     pub async fn promote(&self, how: Promotion) -> Result<Option<Point>, ReplicaError> {
         let _turn = self.turn.lock().await;
         match (self.role(), how) {
@@ -105,7 +107,7 @@ impl<S: Store + 'static> Group<S> {
                 self.close_gates().await;
                 let chosen = self.choose(point.as_deref())?;
                 let role = Role::Promoting { point: chosen.name.clone(), claim: Some(claim) };
-                // What is passed is neither here nor there until it is taken.
+                // A passed token is on neither array until it is taken.
                 self.update(|state| state.become_role(role, Token::Absent)).await?;
                 Ok(Some(chosen))
             }
@@ -134,7 +136,7 @@ impl<S: Store + 'static> Group<S> {
                 self.update(|state| state.become_role(role, Token::Held)).await?;
                 self.finish_promotion().await
             }
-            // Taken before: the answer got lost.
+            // It was taken before, and the answer was lost.
             Role::Promoting { claim: None, .. } => self.finish_promotion().await,
             _ => Err(ReplicaError::Changed(self.name.clone())),
         }
@@ -149,7 +151,7 @@ impl<S: Store + 'static> Group<S> {
         }
     }
 
-    /// The partner wants to be primary with a token of its own: promotions that began here before have lost.
+    /// The partner wants to be primary with its own token: earlier promotions on this array are cancelled.
     pub async fn stand_back(&self) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         match self.role() {
@@ -159,8 +161,8 @@ impl<S: Store + 'static> Group<S> {
         }
     }
 
-    /// Offers the token to the partner under a claim; a primary becomes a replica by it. The newest point that both arrays
-    /// have; an error if there is no token here.
+    /// Offers the token to the partner under a claim; this makes a primary a replica. Returns the newest point that
+    /// both arrays have. Error: there is no token here.
     pub async fn give(&self, claim: &str) -> Result<Option<Point>, ReplicaError> {
         let _turn = self.turn.lock().await;
         if matches!(self.role(), Role::Promoting { .. }) {
@@ -182,7 +184,7 @@ impl<S: Store + 'static> Group<S> {
         Ok(self.points().pop())
     }
 
-    /// The partner takes the token that it was offered; whether it may. May be repeated.
+    /// The partner takes the token that it was offered; returns whether it may. May be repeated.
     pub async fn pass(&self, claim: &str) -> Result<bool, ReplicaError> {
         let _turn = self.turn.lock().await;
         let token = self.state().token.clone();
@@ -196,7 +198,7 @@ impl<S: Store + 'static> Group<S> {
         }
     }
 
-    /// Ends a promotion that a crash cut off, unless the partner has to be asked. Does nothing if there is none.
+    /// Completes a promotion that a crash interrupted, unless the partner must be asked. Does nothing if there is none.
     pub async fn recover(&self) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         match self.role() {
@@ -210,7 +212,7 @@ impl<S: Store + 'static> Group<S> {
 
     fn choose(&self, point: Option<&str>) -> Result<Point, ReplicaError> {
         let mut points = self.points();
-        // A commit that was cut off right after its snapshots has made a point all the same.
+        // A commit that was interrupted directly after its snapshots has made a point nevertheless.
         let incoming = self.state().incoming.as_ref().map(|incoming| incoming.point.clone());
         points.extend(incoming.filter(|point| self.has_point(&point.name)));
         let Some(name) = point else {
@@ -234,8 +236,8 @@ impl<S: Store + 'static> Group<S> {
         Ok(chosen)
     }
 
-    /// Makes a primary a replica: hosts lose its volumes, and the other array's next transfer takes back what they wrote
-    /// after the last common point. Also gives up a promotion that waits for the partner.
+    /// Makes a primary a replica: hosts lose access, and the next transfer of the other array undoes their writes since
+    /// the last common point. Also cancels a promotion that waits for the partner.
     pub async fn demote(&self) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         match self.role() {
@@ -257,7 +259,7 @@ impl<S: Store + 'static> Group<S> {
         self.update(|state| state.become_role(Role::Replica, Token::Absent)).await
     }
 
-    /// From now on the group is exchanged between these arrays: one of them has a new identity, or is a new array.
+    /// Changes the pair of arrays of the group: one of them has a new identity, or is a new array.
     pub async fn rejoin(&self, pair: Pair) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         super::group::check_pair(&pair)?;
@@ -271,7 +273,7 @@ impl<S: Store + 'static> Group<S> {
     }
 }
 
-/// The transfer under way ends; if its point came to be, it stays.
+/// Ends the current transfer; if its point was made, it stays.
 fn keep_incoming(state: &mut GroupState, chosen: &Point) {
     if state.incoming.take().is_some_and(|incoming| incoming.point.name == chosen.name) {
         state.add_point(chosen.clone());

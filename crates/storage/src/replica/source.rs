@@ -11,7 +11,7 @@ use std::rc::Rc;
 impl<S: Store + 'static> Group<S> {
     /// Takes a point of all volumes at one instant, or finds the one that has not reached the partner yet.
     ///
-    /// `at_s` is the time of day in seconds since 1970; the partner is to keep `keep` points.
+    /// `at_s` is the time of day in seconds since 1970; the partner must keep `keep` points.
     pub async fn prepare(&self, at_s: f64, keep: usize) -> Result<Offer, ReplicaError> {
         let _turn = self.turn.lock().await;
         self.must_be_primary()?;
@@ -23,7 +23,7 @@ impl<S: Store + 'static> Group<S> {
         self.offer(point, keep.max(1))
     }
 
-    /// Gives up a point that has not reached the partner: the next one is new.
+    /// Discards a point that has not reached the partner: the next one is new.
     pub async fn abandon(&self) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         self.must_be_primary()?;
@@ -45,7 +45,7 @@ impl<S: Store + 'static> Group<S> {
         let volumes = self.volumes();
         self.store.snapshot(&volumes, &point.name, at_s).await?;
         self.update_outgoing(|outgoing| outgoing.is_taken = true).await?;
-        // What an attempt that was cut off left behind.
+        // Delete the remains of an interrupted attempt.
         self.prune().await?;
         Ok(point)
     }
@@ -63,8 +63,8 @@ impl<S: Store + 'static> Group<S> {
         Ok(Offer { group, id, from, to, point, volumes, keep })
     }
 
-    /// Copies what the partner lacks, from where the last attempt came to if that still counts. Run it as a task: it must
-    /// not be dropped half way, see [`Group::stop`].
+    /// Copies the data that the partner lacks, from the position of the last attempt if that is still valid. Run it as
+    /// a task: it must not be dropped before its end, see [`Group::stop`].
     pub async fn copy(
         &self,
         answer: &Answer,
@@ -89,7 +89,7 @@ impl<S: Store + 'static> Group<S> {
         let outgoing = self.state().outgoing.clone().filter(|outgoing| outgoing.point.name == answer.point);
         let outgoing = outgoing.ok_or_else(|| self.stale(&answer.point))?;
         if outgoing.incarnation != Some(answer.incarnation) {
-            // The partner's volumes were prepared anew: nothing of what was sent before is there.
+            // The partner prepared its volumes again: all data that was sent before is gone.
             self.update_outgoing(|outgoing| {
                 outgoing.incarnation = Some(answer.incarnation);
                 outgoing.cursor = Cursor::default();
@@ -103,7 +103,7 @@ impl<S: Store + 'static> Group<S> {
         self.update_outgoing(|outgoing| outgoing.is_copied = true).await
     }
 
-    /// Stops a copy, and waits until nothing of it is under way any more on this side.
+    /// Stops a copy, and waits until no part of it is in progress on this side.
     pub async fn stop(&self) {
         let copying = self.copying.borrow().clone();
         if let Some(copying) = copying {
@@ -112,7 +112,7 @@ impl<S: Store + 'static> Group<S> {
         drop(self.copy_turn.lock().await);
     }
 
-    /// The partner has the point: later transfers begin from it. Of the points before it the primary needs none.
+    /// The partner has the point: later transfers begin from it. The primary does not need the points before it.
     pub async fn confirm(&self, commit: &Commit) -> Result<(), ReplicaError> {
         let _turn = self.turn.lock().await;
         self.must_be_primary()?;

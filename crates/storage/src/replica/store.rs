@@ -1,4 +1,4 @@
-//! What replication asks of the pool that it copies from or into.
+//! The interface of replication to the pool that it copies from or to.
 
 use crate::disk::{Disk, DiskError};
 use std::{future::Future, rc::Rc};
@@ -11,24 +11,24 @@ pub struct ReplicaExtent {
     pub offset_bytes: u64,
     /// Length.
     pub len_bytes: u64,
-    /// In the later snapshot nothing is stored here: it reads as zeros.
+    /// The later snapshot has no data here: it reads as zeros.
     pub is_hole: bool,
 }
 
-/// Volumes with snapshots, and a small durable table. A pool is one; tests have another.
+/// Volumes with snapshots, and a small durable table: a pool, or a substitute in tests.
 ///
-/// A completed change survives a power cut, and an interrupted one is applied as a whole or not at all, for all
-/// volumes that were named. [`Store::snapshot`] makes that true of the data too: once it completes, what the snapshot
-/// shows never changes any more, neither by later writes nor by a power cut.
+/// A completed change survives a power cut. An interrupted change is applied completely or not at all, for all volumes
+/// that were named. [`Store::snapshot`] extends this to the data: once it completes, neither later writes nor a power
+/// cut change the contents of the snapshot.
 pub trait Store {
-    /// The volume as hosts see it; none if there is no such volume. Stays valid when it is restored or resized.
+    /// The volume as hosts see it; None if there is no such volume. It stays valid when it is restored or resized.
     fn volume(&self, volume: &str) -> Option<Rc<dyn Disk>>;
     /// Names of a volume's snapshots, oldest first; empty if there is no such volume.
     fn snapshots(&self, volume: &str) -> Vec<String>;
-    /// A volume as it was, with the size that it had.
+    /// A snapshot of a volume, with its size at that time.
     fn view(&self, volume: &str, snapshot: &str) -> Result<Rc<dyn Disk>, StoreError>;
-    /// What to copy so that a volume that is as `from` was (full of zeros if there is none) becomes as `to`
-    /// was. In order of offset, without overlap; may name more than really differs.
+    /// The ranges to copy to change a volume from the contents of `from` (zeros if there is none) to those of `to`. In
+    /// order of offset, without overlap; may include ranges that do not differ.
     fn changed(
         &self,
         volume: &str,
@@ -38,18 +38,18 @@ pub trait Store {
 
     /// A new volume, full of zeros.
     fn create_volume(&self, volume: &str, size_bytes: u64) -> impl Future<Output = Result<(), StoreError>>;
-    /// Changes a volume's size; what is new reads as zeros.
+    /// Changes a volume's size; a new part reads as zeros.
     fn resize(&self, volume: &str, size_bytes: u64) -> impl Future<Output = Result<(), StoreError>>;
-    /// One snapshot of all `volumes` at one instant, which the clocks show as `at_s`.
+    /// One snapshot of all `volumes` at one instant; the clocks show `at_s`.
     fn snapshot(
         &self,
         volumes: &[String],
         snapshot: &str,
         at_s: f64,
     ) -> impl Future<Output = Result<(), StoreError>>;
-    /// Forgets a volume's snapshot.
+    /// Deletes a volume's snapshot.
     fn delete_snapshot(&self, volume: &str, snapshot: &str) -> impl Future<Output = Result<(), StoreError>>;
-    /// Makes a volume what it was, with the size that it had.
+    /// Restores the contents and the size of a volume.
     fn restore(&self, volume: &str, snapshot: &str) -> impl Future<Output = Result<(), StoreError>>;
 
     /// Looks up a value in the table.
@@ -60,13 +60,13 @@ pub trait Store {
     fn put(&self, key: &str, value: Option<Vec<u8>>) -> impl Future<Output = Result<(), StoreError>>;
 }
 
-/// Why a store could not do it.
+/// Why a store refused an operation.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StoreError {
-    /// The disks below.
+    /// The disks failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// What was asked for makes no sense to it: an unknown name, a name that is taken, an impossible size.
+    /// The request is invalid: an unknown name, a name in use, an impossible size.
     #[error("{0}")]
     Refused(String),
 }

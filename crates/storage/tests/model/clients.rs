@@ -1,4 +1,4 @@
-//! Random work on one volume, held against its oracle.
+//! Random work on one volume, checked against its oracle.
 
 use crate::oracle::Oracle;
 use bytes::BytesMut;
@@ -6,16 +6,16 @@ use fastrand::Rng;
 use linerate_storage::{Disk, DiskError, Runtime};
 use std::{cell::RefCell, ops::Range, rc::Rc};
 
-/// A disk under test and what it may hold.
+/// A disk under test and its possible contents.
 #[derive(Clone)]
 pub(crate) struct Volume {
     pub(crate) disk: Rc<dyn Disk>,
     /// Offset of the oracle's first block on the disk.
     pub(crate) offset: u64,
     pub(crate) oracle: Rc<RefCell<Oracle>>,
-    /// Which errors the state of the array excuses at the moment.
+    /// Errors that the current state of the array permits.
     pub(crate) excuses: Rc<dyn Fn(&DiskError) -> bool>,
-    /// Operations that succeeded: a test that did nothing proves nothing.
+    /// Number of successful operations: a test without any would prove nothing.
     pub(crate) done: Rc<std::cell::Cell<u64>>,
 }
 
@@ -25,7 +25,7 @@ impl Volume {
         Self { disk, offset: 0, oracle, excuses: Rc::new(|_| false), done: Rc::default() }
     }
 
-    /// Reads and checks a range. False: it could not be read, and need not be.
+    /// Reads and checks a range. False: the read failed, and this is permitted.
     pub(crate) async fn read(&self, blocks: Range<usize>) -> bool {
         let block_bytes = self.oracle.borrow().block_bytes();
         let watch = self.oracle.borrow_mut().begin_read(blocks.clone());
@@ -90,7 +90,7 @@ impl Volume {
         false
     }
 
-    /// Somewhere, often where others are at work too; mostly a few blocks, at times a lot.
+    /// A random range, often one that other clients use too; mostly a few blocks, sometimes many.
     fn place(&self, rng: &mut Rng) -> Range<usize> {
         let blocks = self.oracle.borrow().blocks();
         let len = match rng.u8(0..10) {
@@ -107,7 +107,7 @@ impl Volume {
     }
 }
 
-/// Works on a volume until it has done so much.
+/// Works on a volume for a number of operations.
 pub(crate) async fn work(runtime: Runtime, volume: Volume, mut rng: Rng, operations: usize) {
     for _ in 0..operations {
         let place = volume.place(&mut rng);

@@ -1,4 +1,4 @@
-//! The drives alone: that the oracle knows what they may do, and finds out those that do what they may not.
+//! The drives alone: the oracle accepts what drives may do, and detects drives that break the rules.
 
 use crate::{
     clients::Volume,
@@ -44,7 +44,7 @@ fn drives_keep_what_they_promise() {
     assert!(done > 0, "no operation succeeded");
 }
 
-/// What a broken drive does wrong.
+/// The fault of a broken drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lie {
     ForgetsFlushes,

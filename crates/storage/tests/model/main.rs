@@ -1,8 +1,8 @@
 //! The layers of the array against a plain map: random work, failures and power cuts, by seed, in virtual time.
 //!
-//! `oracle.rs` knows what each block may hold; `clients.rs` works on a volume and asks it; `rig.rs` holds drives and clock;
-//! `way.rs` joins two arrays; the other files are the scenarios, one per layer. `make sim SEED=n` replays one seed,
-//! `make sim` runs many.
+//! `oracle.rs` knows the possible contents of each block; `clients.rs` works on a volume and checks it; `rig.rs` has
+//! drives and clock; `way.rs` connects two arrays; the other files are the scenarios, one per layer. `make sim SEED=n`
+//! replays one seed, `make sim` runs many.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod clients;

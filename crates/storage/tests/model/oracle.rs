@@ -1,18 +1,18 @@
 //! A plain map beside the disk under test: which contents each block may have, now and after a power cut.
 //!
-//! Every write has a number, and what it writes tells number and place. Of writes that overlap in time either may win; a
-//! power cut may bring back writes that were not made durable. So a block has a set of contents that may be found, which is
-//! nearly always a set of one; what was read once, undisturbed, has to stay.
+//! Every write has a number, and its data contains number and position. If writes overlap in time, either may be the
+//! last. A power cut may undo writes that were not made durable. So a block has a set of possible contents, nearly
+//! always with one element. A content that was read without a concurrent write must stay.
 
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
 
-/// What a block holds, and since which change: the same bytes may come back, as zeros do.
+/// A content of a block, and the change that made it: the same bytes may return, as zeros do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Content {
     /// Of the write, discard or restore.
     number: u64,
-    /// What is on the disk: the number of the write that wrote it first, or [`ZEROS`].
+    /// The data on the disk: the number of the write that wrote it first, or [`ZEROS`].
     stamp: u64,
 }
 
@@ -22,36 +22,36 @@ const ZEROS: u64 = 0;
 pub(crate) struct Oracle {
     block_bytes: usize,
     blocks: Vec<Block>,
-    /// Reads and snapshots under way, by number: what is begun meanwhile may be seen or not.
+    /// Reads and snapshots in progress, by number: they may or may not see changes that begin meanwhile.
     watching: Vec<(u64, Seen)>,
     numbers: u64,
 }
 
 #[derive(Clone)]
 struct Block {
-    /// Contents that reading may find when nothing is under way.
+    /// Contents that a read may find when no change is in progress.
     now: Vec<Content>,
     /// Contents that a power cut may leave.
     after_cut: Vec<Content>,
     under_way: Vec<Content>,
-    /// Nothing was written to it since the power came back: what it is found with is what it keeps.
+    /// Not written since the power returned: the first content that is read must stay.
     is_untouched: bool,
 }
 
-/// A write, discard or restore under way.
+/// A write, discard or restore in progress.
 pub(crate) struct Write {
     /// Of each block.
     contents: Vec<Content>,
     blocks: Range<usize>,
     durable: bool,
-    /// What had completed when it began, and is gone when it has completed: of each block, now and after a power cut.
+    /// Contents at its start that are impossible once it has completed: for each block, now and after a power cut.
     replaces: Vec<(Vec<Content>, Vec<Content>)>,
 }
 
-/// A flush under way: per block what a power cut leaves no more once it completes.
+/// A flush in progress: for each block, contents that are impossible after a power cut once it has completed.
 pub(crate) struct Flush(Vec<(usize, Vec<Content>)>);
 
-/// What may be seen of a range during a read or a snapshot.
+/// Possible contents of a range during a read or a snapshot.
 #[derive(Clone)]
 pub(crate) struct Seen {
     blocks: Range<usize>,
@@ -60,7 +60,7 @@ pub(crate) struct Seen {
     is_disturbed: Vec<bool>,
 }
 
-/// A read or snapshot under way.
+/// A read or snapshot in progress.
 pub(crate) struct Watch(u64);
 
 impl Oracle {
@@ -70,7 +70,7 @@ impl Oracle {
         Self { block_bytes, blocks: vec![Block::of(zeros); blocks], watching: Vec::new(), numbers: 0 }
     }
 
-    /// Of another disk that begins as this one was.
+    /// The oracle of another disk that begins with these contents.
     pub(crate) fn copy(&self, was: &Settled) -> Self {
         let of = |&stamp: &u64| Block::of(Content { number: 0, stamp });
         let blocks = was.0.iter().map(of).collect();
@@ -101,12 +101,12 @@ impl Oracle {
         self.begin(blocks, &stamps, false)
     }
 
-    /// The disk begins to become again what it was.
+    /// The disk begins to be restored.
     pub(crate) fn begin_restore(&mut self, was: &Settled) -> Write {
         self.begin(0..self.blocks.len(), &was.0, true)
     }
 
-    /// The disk is longer or shorter now; what is new is zeros.
+    /// The disk is longer or shorter now; a new part is zeros.
     pub(crate) fn resize(&mut self, blocks: usize) {
         self.numbers += 1;
         let zeros = Content { number: self.numbers, stamp: ZEROS };
@@ -136,7 +136,7 @@ impl Oracle {
         Write { contents, blocks, durable, replaces }
     }
 
-    /// It is over; if it failed, it may have changed each block or not.
+    /// The operation has ended; if it failed, it may have changed each block or not.
     pub(crate) fn end_write(&mut self, write: Write, is_ok: bool) {
         let changes = write.contents.into_iter().zip(write.replaces);
         for (block, (content, (now, after_cut))) in self.blocks[write.blocks].iter_mut().zip(changes) {
@@ -188,19 +188,19 @@ impl Oracle {
         Watch(self.numbers)
     }
 
-    /// What a read may have found, or a snapshot may hold.
+    /// Possible results of a read, or contents of a snapshot.
     pub(crate) fn end_read(&mut self, Watch(number): Watch) -> Seen {
         let at = self.watching.iter().position(|(own, _)| *own == number).expect("each read ends once");
         self.watching.swap_remove(at).1
     }
 
-    /// Checks what a read has brought. Errors: what is wrong with which block.
+    /// Checks the result of a read. Errors: the wrong block and its fault.
     pub(crate) fn check_read(&mut self, watch: Watch, bytes: &[u8]) -> Result<(), String> {
         let seen = self.end_read(watch);
         let found = seen.check(bytes, self.block_bytes)?;
         for (at, content) in seen.blocks.clone().zip(found) {
             let block = &mut self.blocks[at];
-            // Nothing happened to it meanwhile, so an undecided content is decided now.
+            // There was no concurrent change, so an undecided content is decided now.
             if !seen.is_disturbed[at - seen.blocks.start] {
                 if block.is_untouched {
                     block.after_cut = vec![content];
@@ -211,7 +211,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The power is cut: nothing is under way any more.
+    /// The power is cut: no operation is in progress any more.
     pub(crate) fn cut_power(&mut self) {
         self.watching.clear();
         for block in &mut self.blocks {
@@ -229,7 +229,7 @@ impl Block {
     }
 }
 
-/// A snapshot's blocks, each with the one content that it has.
+/// The blocks of a snapshot, each with its one content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settled(Vec<u64>);
 
@@ -238,7 +238,7 @@ impl Settled {
         self.0.len()
     }
 
-    /// Whether a range is the same in another snapshot; where one of them ends, zeros follow.
+    /// Whether a range is the same in another snapshot; behind the end of a snapshot there are zeros.
     pub(crate) fn is_same(&self, other: Option<&Self>, at: usize) -> bool {
         let stamp = |settled: &Self| settled.0.get(at).copied().unwrap_or(ZEROS);
         stamp(self) == other.map_or(ZEROS, stamp)
@@ -250,13 +250,13 @@ impl Seen {
         self.contents.len()
     }
 
-    /// The contents that were found: from now on nothing else may be.
+    /// The contents that were found: from now on only these are possible.
     pub(crate) fn settle(&mut self, found: &[Content]) -> Settled {
         self.contents = found.iter().map(|&content| vec![content]).collect();
         Settled(found.iter().map(|content| content.stamp).collect())
     }
 
-    /// Checks bytes of the whole range. Returns each block's content, or what is wrong with which block.
+    /// Checks the bytes of the whole range. Returns each block's content, or the wrong block and its fault.
     pub(crate) fn check(&self, bytes: &[u8], block_bytes: usize) -> Result<Vec<Content>, String> {
         let mut found = Vec::with_capacity(self.contents.len());
         for (index, bytes) in bytes.chunks(block_bytes).enumerate() {
@@ -291,7 +291,7 @@ fn stamp(block: &mut [u8], stamp: u64, at: usize) {
     }
 }
 
-/// Which write a block was written by. Errors: not whole, or another place's.
+/// The number of the write that wrote a block. Errors: the block is torn, or belongs to another position.
 fn stamp_of(block: &[u8], at: usize) -> Result<u64, String> {
     if block.iter().all(|&byte| byte == 0) {
         return Ok(ZEROS);

@@ -1,4 +1,5 @@
-//! RAID sets of every level over power cuts, also such that take a disk along, and with all disks gone for a while.
+//! RAID sets of every level with power cuts, also such with a disk failure, and such after which all disks are missing
+//! for a while.
 
 use crate::{
     clients::Volume,
@@ -25,12 +26,12 @@ const LEVELS: [(RaidLevel, usize, usize); 7] = [
     (RaidLevel::Raid60, 8, 4),
 ];
 
-/// An array with one RAID set, in the world of one clock: until the power is cut.
+/// An array with one RAID set, with one clock: until the power is cut.
 struct Array {
     executor: Executor,
     config: RaidConfig,
     set: Rc<RaidSet>,
-    /// All drives that there are: members, spares, and those that were replaced.
+    /// All drives: members, spares, and replaced ones.
     drives: Vec<Drive>,
     oracle: Rc<RefCell<Oracle>>,
     block_bytes: u32,
@@ -39,12 +40,12 @@ struct Array {
 }
 
 impl Array {
-    /// A set of a level by chance, of those that bear so many failures, on new drives.
+    /// A set of a random level that tolerates this many failures, on new drives.
     fn new(rng: &mut Rng, tolerance: usize) -> Self {
         Self::on(false, rng, tolerance)
     }
 
-    /// The same on new drives, or on used ones, which have to be made to agree.
+    /// The same on new drives, or on used ones, which must be initialised.
     fn on(used: bool, rng: &mut Rng, tolerance: usize) -> Self {
         let suits = |level: &&(RaidLevel, usize, usize)| level.0.tolerance(level.2) >= tolerance;
         let levels: Vec<_> = LEVELS.iter().filter(suits).collect();
@@ -83,7 +84,8 @@ impl Array {
         Volume::new(Rc::clone(&self.set) as Rc<dyn Disk>, Rc::clone(&self.oracle))
     }
 
-    /// A volume that bears a disk that dies in a power cut: if the level does not, blocks may be lost, but never wrong.
+    /// A volume that tolerates a disk failure in a power cut: if the level does not, blocks may be lost, but never
+    /// wrong.
     fn torn_volume(&self) -> Volume {
         use RaidLevel::{Raid5, Raid6, Raid50, Raid60};
         let has_parity = matches!(self.config.level, Raid5 | Raid6 | Raid50 | Raid60);
@@ -103,13 +105,13 @@ impl Array {
         drop(start_clients(&self.executor.runtime(), volume, rng, clients, operations));
     }
 
-    /// Lets time pass: mostly a little, at times so much that everything is idle and clean again.
+    /// Lets time pass: mostly a little, sometimes so much that everything is idle and clean again.
     fn pass_some(&mut self, rng: &mut Rng, most_ms: u64) {
         let most_ms = if rng.u8(0..4) == 0 { 6000 } else { most_ms };
         pass(&mut self.executor, rng.u64(0..most_ms * 1_000_000));
     }
 
-    /// A drive that is no member: a new one, or one that was a member once.
+    /// A drive that is not a member: a new one, or a former member.
     fn spare_drive(&mut self, rng: &mut Rng) -> Drive {
         let members = self.set.status().members;
         let is_free = |drive: &&Drive| {
@@ -127,7 +129,7 @@ impl Array {
         drive
     }
 
-    /// Cuts the power and assembles the set from the drives that are there, in any order.
+    /// Cuts the power and assembles the set from the present drives, in any order.
     fn cut_power(&mut self, rng: &mut Rng) {
         let next = Executor::new();
         let runtime = next.runtime();
@@ -141,7 +143,7 @@ impl Array {
         self.set = run(&mut self.executor, assembling).unwrap();
     }
 
-    /// A member that serves, of a group that can do without it.
+    /// A serving member of a group that does not need it.
     fn choose_member(&self, rng: &mut Rng) -> Option<String> {
         let members = self.set.status().members;
         let tolerance = self.config.level.tolerance(self.group);
@@ -157,7 +159,7 @@ impl Array {
         self.drives.iter().find(|drive| drive.disk().name() == name).unwrap()
     }
 
-    /// A member fails in one way or another, some of which show only when it is used.
+    /// A member fails in a random way; some faults are noticed only when it is used.
     fn fail_one(&mut self, rng: &mut Rng) {
         let Some(name) = self.choose_member(rng) else { return };
         match rng.u8(0..4) {
@@ -168,13 +170,13 @@ impl Array {
         }
     }
 
-    /// Somebody says that a member is to fail.
+    /// The owner fails a member.
     fn take_out(&mut self, name: String) {
         let set = Rc::clone(&self.set);
         run(&mut self.executor, async move { set.fail_disk(&name).await }).unwrap();
     }
 
-    /// A new drive takes the place of one that is out, if any is.
+    /// Replaces a failed member, if there is one, by a new drive.
     fn replace_one(&mut self, rng: &mut Rng) {
         let members = self.set.status().members;
         let out = |state| matches!(state, MemberState::Failed | MemberState::Missing);
@@ -193,7 +195,7 @@ impl Array {
         run(&mut self.executor, async move { volume.read_all().await });
     }
 
-    /// Waits until nothing is left to be done in the background.
+    /// Waits until there is no background work left.
     fn rest(&mut self) {
         for _ in 0..1000 {
             if self.set.status().task.is_none() {
@@ -204,7 +206,7 @@ impl Array {
         panic!("still busy: {:?}", self.set.status());
     }
 
-    /// Whether copies and parity agree, by looking at everything.
+    /// Checks that copies and parity agree, by a scrub.
     fn scrub(&mut self) -> (u64, u64) {
         let scrubbing = self.set.scrub();
         let report = run(&mut self.executor, scrubbing).unwrap();
@@ -268,7 +270,7 @@ fn one_failure_too_many_is_an_honest_error() {
         let result = run(&mut array.executor, async move { lost.flush().await });
         assert_eq!(result, Err(DiskError::Lost("r0".into())));
         assert_eq!(array.set.status().state, RaidState::Failed);
-        // With its disks back, what was promised is there.
+        // When its disks are back, acknowledged data must be present.
         array.drives.iter().for_each(|drive| drive.faulty.revive());
         array.cut_power(&mut rng);
         let volume = array.volume();
@@ -289,7 +291,7 @@ fn what_was_acknowledged_while_a_disk_failed_is_there_when_the_disk_is_back() {
         let (writer, set, mut places) = (volume.clone(), Rc::clone(&array.set), rng.fork());
         let blocks = array.oracle.borrow().blocks();
         run(&mut array.executor, async move {
-            // The power is cut at the instant at which a write that the member missed is acknowledged.
+            // The power is cut at the moment at which a write that the member missed is acknowledged.
             while set.status().state == RaidState::Optimal {
                 let start = places.usize(0..blocks);
                 writer.write(start..start + 1, true).await;

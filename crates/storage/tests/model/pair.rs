@@ -1,8 +1,8 @@
-//! Two arrays that replicate: a pool on a RAID set and a pool on one drive, either of them the source. Hosts write, disks
-//! fail and are rebuilt, ways break, one array is killed or the power of both goes.
+//! Two arrays that replicate: a pool on a RAID set and a pool on one drive; either is the source. Hosts write, disks
+//! fail and are rebuilt, links break, one array is killed, or the power of both is cut.
 //!
-//! A point is, wherever it shows, what the source's volumes held at one instant, and never changes. What hosts wrote is
-//! there, as without replication. Promotion brings back the newest point and nothing else.
+//! Every snapshot of a point has the contents of the source's volumes at one instant, and never changes. Writes of
+//! hosts are present, as without replication. A promotion restores exactly the newest point.
 
 use crate::{
     clients::Volume,
@@ -32,7 +32,7 @@ const GROUP: &str = "g";
 const VOLUMES: [&str; 2] = ["v0", "v1"];
 const BLOCKS: usize = 48;
 const LIFE_NS: Nanos = 250_000_000;
-/// Attempts, when nothing breaks any more.
+/// Number of attempts when nothing fails any more.
 const ATTEMPTS: usize = 4;
 
 /// An array as it serves now.
@@ -42,19 +42,19 @@ struct Array {
     replicator: Rc<Replicator<Pool>>,
 }
 
-/// What outlives the arrays' processes.
+/// State that outlives the processes of the arrays.
 struct Book {
     /// What hosts wrote, per volume.
     oracles: Vec<Rc<RefCell<Oracle>>>,
     points: RefCell<BTreeMap<String, Point>>,
-    /// A point in the making: who makes it has not been told its name.
+    /// A point that is being made: its name is not known yet.
     pending: RefCell<Vec<Watch>>,
-    /// What points may hold whose names were not reported.
+    /// Possible contents of points whose names were not reported.
     nameless: RefCell<Vec<Vec<Seen>>>,
     taken: Cell<u32>,
 }
 
-/// What a point may hold: one of these, and after it was read, just that.
+/// Possible contents of a point: one of these, and after it was read, only that one.
 struct Point {
     may_hold: Vec<Vec<Seen>>,
     holds: Option<Vec<Settled>>,
@@ -66,7 +66,7 @@ impl Book {
         *self.pending.borrow_mut() = self.oracles.iter().map(begin).collect();
     }
 
-    /// It has this name, or perhaps none.
+    /// The point has this name, or perhaps none.
     fn end_point(&self, name: Option<&str>) {
         let watches = self.pending.take();
         if !watches.is_empty() {
@@ -158,7 +158,7 @@ impl Array {
         }
     }
 
-    /// One attempt to bring the newest state to `other`. Whether it came through.
+    /// One attempt to copy the newest state to `other`. Returns whether it was completed.
     async fn replicate(&self, other: &Self, book: &Book, way: &Breaking, mut rng: Rng, keep: usize) -> bool {
         let names = VOLUMES.map(str::to_owned);
         let [mine, theirs] = identities();
@@ -182,14 +182,14 @@ impl Array {
     }
 }
 
-/// The arrays as the source and the copy know each other.
+/// The arrays, as the source and the copy know each other.
 fn identities() -> [replica::Pair; 2] {
     let [source, copy] = ["source", "copy"].map(str::to_owned);
     let mine = replica::Pair { here: source.clone(), partner: copy.clone() };
     [mine, replica::Pair { here: copy, partner: source }]
 }
 
-/// The way between the arrays, which breaks.
+/// The connection between the arrays, which can break.
 #[derive(Clone)]
 struct Breaking {
     runtime: Runtime,
@@ -267,7 +267,7 @@ impl Pair {
         VOLUMES.into_iter().zip(&self.book.oracles).map(volume).collect()
     }
 
-    /// Begins everything that may go on at once; each end is told.
+    /// Begins everything that may run at the same time; the receivers report each end.
     fn start(&mut self) -> Vec<oneshot::Receiver<()>> {
         let runtime = self.rig.executor.runtime();
         let mut works: Vec<LocalBoxFuture<'static, ()>> = Vec::new();
@@ -325,7 +325,7 @@ impl Pair {
         self.arrays[number] = self.rig.run(Array::open(runtime, config, disk, seed, excuses));
     }
 
-    /// The array on the drive is killed, and started again when all that it left unanswered has come to an end.
+    /// The array on the drive is killed. It is started again when its unanswered operations have ended.
     fn kill(&mut self, under_way: Vec<oneshot::Receiver<()>>) {
         let next = self.drive.after_power_cut(&self.rig.executor.runtime(), &mut self.rig.rng);
         self.is_dying.set(true);
@@ -367,7 +367,7 @@ impl Pair {
         });
     }
 
-    /// Replication comes through once nothing breaks any more, and the other array takes over.
+    /// Replication completes once nothing fails any more, and the other array becomes primary.
     fn take_over(mut self) {
         let (from, to) = (self.arrays[self.source].clone(), self.arrays[1 - self.source].clone());
         let (book, way, mut rng, keep) =

@@ -1,6 +1,6 @@
 //! A pool under random work and random verbs: volumes, snapshots, clones, and power cuts at any instant.
 //!
-//! What a verb changed is there when it was over, and never half; a snapshot never changes; what is given up is free again.
+//! A completed change of a verb is present, and never in part. A snapshot never changes. Released pages are free again.
 
 use crate::{
     clients::Volume,
@@ -18,12 +18,12 @@ use std::{cell::RefCell, collections::BTreeMap, mem, rc::Rc};
 
 const MOST_BLOCKS: usize = 160;
 
-/// What a pool must hold: the book outlives power cuts.
+/// Required contents of a pool: the book outlives power cuts.
 #[derive(Default)]
 pub(crate) struct Book {
     block_bytes: usize,
     volumes: BTreeMap<String, Kept>,
-    /// The verb that is not over.
+    /// The verb in progress.
     pending: Pending,
     names: u64,
     /// Whether the pool is so small that it may be full.
@@ -52,7 +52,7 @@ enum Pending {
     Delete(String),
     Resize(String, usize),
     Snapshot(String, Vec<(String, Watch)>),
-    /// A snapshot that was under way when the power was cut.
+    /// A snapshot that was in progress when the power was cut.
     Snapshotted(String, Vec<(String, Seen)>),
     DeleteSnapshot(String, String),
 }
@@ -125,7 +125,7 @@ impl World {
         world
     }
 
-    /// A verb that the power cut interrupted has happened, or it has not.
+    /// A verb that the power cut interrupted is done completely, or not at all.
     fn settle_pending(&self) {
         let mut book = self.book.borrow_mut();
         let volumes = self.pool.volumes();
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// The pool has just the volumes and snapshots that it must have, and they have their sizes.
+    /// The pool has exactly the expected volumes and snapshots, with their sizes.
     fn check_names(&self) {
         let book = self.book.borrow();
         let found: BTreeMap<_, _> = self
@@ -203,7 +203,7 @@ impl World {
         Volume { excuses: Rc::new(excuses), ..Volume::new(disk, book.oracle(name)) }
     }
 
-    /// Whether a verb has succeeded. It may fail for lack of room.
+    /// Whether a verb has succeeded. It may fail for lack of space.
     fn is_done<T>(&self, verb: &str, result: Result<T, PoolError>) -> bool {
         self.book.borrow_mut().pending = Pending::None;
         let may_be_full = self.book.borrow().may_be_full;
@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    /// Restores a volume, under load too. Its size must be what it was.
+    /// Restores a volume, also under load. It must have its old size.
     async fn restore(&self, rng: &mut Rng) {
         let Some((volume, name)) = self.book.borrow().pick_snapshot(rng) else { return };
         let was = self.read_snapshot(&volume, &name).await;
@@ -334,7 +334,7 @@ impl World {
         settled
     }
 
-    /// What the pool says has changed between two snapshots is all that has.
+    /// The pool's list of changes between two snapshots contains all of them.
     async fn compare(&self, rng: &mut Rng) {
         let Some((volume, to)) = self.book.borrow().pick_snapshot(rng) else { return };
         let from = {
@@ -364,7 +364,7 @@ impl World {
         }
     }
 
-    /// Everything that there is, read and checked.
+    /// Reads and checks everything.
     pub(crate) async fn read_all(&self) {
         let names: Vec<String> = self.book.borrow().volumes.keys().cloned().collect();
         for name in names {
@@ -378,7 +378,7 @@ impl World {
         self.check_names();
     }
 
-    /// Verbs that may meet clients at work.
+    /// Verbs that may run together with clients.
     async fn operate(&self, rng: &mut Rng, verbs: usize) {
         for _ in 0..verbs {
             self.runtime.sleep(rng.u64(0..10_000_000)).await;
@@ -392,7 +392,7 @@ impl World {
         }
     }
 
-    /// Works for so many rounds: clients and verbs at once, then what wants quiet.
+    /// Works for a number of rounds: clients and verbs together, then verbs that need an idle pool.
     pub(crate) async fn live(self, mut rng: Rng, rounds: usize) {
         for _ in 0..rounds {
             if self.book.borrow().volumes.len() < 2 {
@@ -420,7 +420,7 @@ impl World {
         }
     }
 
-    /// Gives up everything, after which nothing is in use.
+    /// Deletes everything; after that no page is in use.
     pub(crate) async fn give_up(self, mut rng: Rng) {
         let snapshots: usize = self.book.borrow().volumes.values().map(|kept| kept.snapshots.len()).sum();
         for _ in 0..snapshots {
@@ -471,7 +471,7 @@ fn on_a_drive(seed: u64) {
     run(&mut executor, world.give_up(rng));
 }
 
-/// The file system of the drive is full now and then.
+/// The file system of the drive is full at times.
 async fn run_full(world: World, drive: Drive, mut rng: Rng) {
     for _ in 0..rng.usize(0..4) {
         world.runtime.sleep(rng.u64(0..100_000_000)).await;

@@ -1,8 +1,8 @@
-//! A RAID set under random work, failing disks, bad sectors, rot and power cuts.
+//! A RAID set under random work, failing disks, bad sectors, silent corruption and power cuts.
 //!
-//! As long as the level bears it no operation fails and no byte is wrong; beyond that there are honest errors, and still no
-//! wrong byte. At the end everything is made whole again, a scrub finds nothing, and the redundancy that there should be is
-//! proved by taking it away.
+//! While the level tolerates it, no operation fails and no byte is wrong. Beyond that there are errors, and still no
+//! wrong byte. At the end everything is repaired, a scrub finds no error, and the redundancy is proved by failing
+//! disks.
 
 use crate::{
     clients::Volume,
@@ -21,13 +21,13 @@ use linerate_storage::{
 };
 use std::{cell::RefCell, future::Future, rc::Rc};
 
-/// Blocks of the set that are worked on: a window somewhere in it.
+/// Blocks of the set that are used: a window at a random place.
 const BLOCKS: usize = 192;
-/// Size of a set: small, so that reads and writes of whole drives are over soon.
+/// Size of a set: small, so that whole drives are read and written quickly.
 const SET_BYTES: u64 = 3 << 19;
-/// What a drive needs beside data: superblocks, journal, checksums.
+/// Size that a drive needs besides data: superblocks, journal, checksums.
 const DRIVE_BYTES_MIN: u64 = 5 << 18;
-/// Longest time that making a set whole may take.
+/// Limit of the time for a complete repair.
 const PATIENCE_NS: Nanos = 3_600_000_000_000;
 
 /// The drives in their bays.
@@ -47,8 +47,8 @@ pub(crate) struct World {
     pub(crate) set: Rc<RaidSet>,
     bays: Rc<RefCell<Bays>>,
     config: RaidConfig,
-    /// Whether disks may rot: not when a power cut may come before that is found. What was being written then is without
-    /// checksums, and rot among it is beyond redundancy.
+    /// Whether disks may corrupt data: not if a power cut may happen before the corruption is found. Blocks that were
+    /// being written then have no checksums, and corruption in them cannot be repaired.
     pub(crate) may_rot: bool,
     pub(crate) shortage: Shortage,
 }
@@ -96,15 +96,15 @@ impl World {
         Self { runtime, set, bays, config, may_rot: false, shortage: Shortage::default() }
     }
 
-    /// Names of members that serve in full, as far as anybody could know.
+    /// Names of members that serve fully, as far as can be known.
     fn sound(&self) -> Vec<String> {
         let (status, bays) = (self.set.status(), self.bays.borrow());
         let online = status.members.into_iter().filter(|member| member.state == MemberState::Online);
         online.map(|member| member.name).filter(|name| !bays.doomed.contains(name)).collect()
     }
 
-    /// How many more members may fail now without a loss, whichever they are. None while a power cut's traces, or those of
-    /// making the set, are being removed: until then there is less redundancy than disks.
+    /// How many more members, whichever they are, may fail now without a loss. None while the set is initialised, or
+    /// recovers from a power cut: then there is less redundancy than the disks suggest.
     fn headroom(&self) -> usize {
         let (status, sound) = (self.set.status(), self.sound().len());
         let is_initialising = status.task.is_some_and(|task| task.kind == TaskKind::Initialise);
@@ -115,7 +115,7 @@ impl World {
         self.config.level.tolerance(members).saturating_sub(members - sound)
     }
 
-    /// A member fails: now, after some more operations, or without another word.
+    /// A member fails: now, after some more operations, or silently.
     fn fail_one(&self, rng: &mut Rng) {
         let Some(name) = rng.choice(self.sound()) else { return };
         let mut bays = self.bays.borrow_mut();
@@ -128,14 +128,14 @@ impl World {
         }
     }
 
-    /// Puts new drives where members are missing.
+    /// Replaces missing members by new drives.
     async fn replace(&self, rng: &mut Rng) {
         let states = [MemberState::Failed, MemberState::Missing];
         let status = self.set.status();
         for member in status.members.into_iter().filter(|member| states.contains(&member.state)) {
             let disk = self.bays.borrow_mut().add(&self.runtime, rng);
             let replaced = self.set.replace_disk(&member.name, disk).await;
-            // Before that the others may not know that it is out.
+            // Before that the other members may not record that it has failed.
             self.bays.borrow_mut().remove(&member.name);
             match replaced {
                 // A spare was quicker.
@@ -146,8 +146,8 @@ impl World {
         }
     }
 
-    /// A few blocks of one disk rot, or cannot be read. Some time later a scrub finds and repairs those that no read
-    /// has found till then. Nothing else may be wrong.
+    /// A few blocks of one disk are corrupted, or unreadable. Some time later a scrub finds and repairs those that no
+    /// read has found. There must be no other error.
     async fn spoil(&self, rng: &mut Rng) {
         let Some(name) = rng.choice(self.sound()) else { return };
         let drive = self.bays.borrow().drive(&name).unwrap().clone();
@@ -171,7 +171,7 @@ impl World {
         assert_eq!(report.lost, 0, "{report:?}");
     }
 
-    /// Things happen that the level bears.
+    /// Faults that the level tolerates.
     pub(crate) async fn suffer(&self, rng: &mut Rng, events: usize) {
         for _ in 0..events {
             self.runtime.sleep(rng.u64(0..50_000_000)).await;
@@ -198,12 +198,12 @@ impl World {
             && self.sound().len() == status.members.len()
     }
 
-    /// Makes the set whole again.
+    /// Repairs the set completely.
     pub(crate) async fn mend(&self, rng: &mut Rng) {
         let deadline = self.runtime.now() + PATIENCE_NS;
         while !self.is_whole() {
             assert!(self.runtime.now() < deadline, "never whole again: {:?}", self.set.status());
-            // A disk is known to have failed when somebody asks it.
+            // The failure of a disk is noticed only when it is used.
             let names = self.bays.borrow().doomed.clone();
             for name in names {
                 _ = self.set.fail_disk(&name).await;
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// Works for so many rounds.
+    /// Works for a number of rounds.
     pub(crate) async fn live(self, volume: Volume, mut rng: Rng, rounds: usize) {
         for _ in 0..rounds {
             let (clients, operations) = (rng.usize(0..6), rng.usize(1..30));
@@ -224,7 +224,8 @@ impl World {
         }
     }
 
-    /// A set that is whole is clean too. Then it loses as many disks as it bears to lose: what is read now is computed.
+    /// A set with all of its redundancy has no flags. Then it loses as many disks as it tolerates: reads are now
+    /// computed.
     pub(crate) async fn strip(&self, rng: &mut Rng) {
         let report = self.set.scrub().await.unwrap_or_else(|error| panic!("scrub: {error}"));
         assert_eq!((report.mismatches_found, report.lost), (0, 0), "a scrub of a clean set: {report:?}");
@@ -245,7 +246,7 @@ async fn generations(disks: Vec<Rc<dyn Disk>>, groups: usize) -> Vec<u64> {
     newest
 }
 
-/// A level, so many disks, and the rest by chance. A large set has large chunks: it is gone through stripe by stripe.
+/// A level, a number of disks, and random options. A large set has large chunks, because it is read stripe by stripe.
 fn config(rng: &mut Rng, set_bytes: u64) -> (RaidConfig, usize) {
     use RaidLevel::{Raid1, Raid5, Raid6, Raid10, Raid50, Raid60};
     let level = rng.choice([Raid1, Raid5, Raid5, Raid6, Raid6, Raid10, Raid50, Raid60]).unwrap();
@@ -268,7 +269,7 @@ fn config(rng: &mut Rng, set_bytes: u64) -> (RaidConfig, usize) {
     (config, disks)
 }
 
-/// How many drives' worth of data a set holds.
+/// The capacity of a set, in drives.
 fn data_drives(level: RaidLevel, disks: usize) -> usize {
     match level {
         RaidLevel::Raid0 => disks,
@@ -317,9 +318,9 @@ impl Rig {
         pass(&mut self.executor, len);
     }
 
-    /// Cuts the power in the middle of everything. A disk may not fail in that moment too: who has lost a disk, and with it
-    /// what was being written, has more to mend than one parity can. So either the set knows, durably, who has failed, or
-    /// those disks come back and know nothing of what happened since. `note` is told when it is dark.
+    /// Cuts the power at a random moment. A disk must not fail at the same moment: the loss of a disk, and of the
+    /// writes in progress, would be more than one parity can repair. So either the superblocks record the failed disks,
+    /// or those disks return in the state before. `note` is called when the power is off.
     pub(crate) fn cut_power(&mut self, note: impl FnOnce()) {
         if self.rng.bool() {
             self.bays.borrow().drives.iter().for_each(|drive| drive.faulty.revive());
@@ -327,7 +328,7 @@ impl Rig {
             let (set, doomed) = (Rc::clone(&self.world.set), self.bays.borrow().doomed.clone());
             self.run(async move {
                 for name in doomed {
-                    // One that a spare has replaced is no member any more.
+                    // A disk that a spare has replaced is not a member any more.
                     _ = set.fail_disk(&name).await;
                 }
             });
@@ -350,14 +351,14 @@ impl Rig {
         self.world.shortage = shortage;
     }
 
-    /// What errors the state of the file systems excuses.
+    /// Errors that the state of the file systems permits.
     pub(crate) fn excuses(&self) -> impl Fn(&DiskError) -> bool + use<> {
         let (shortage, runtime) = (self.world.shortage.clone(), self.executor.runtime());
         move |error| shortage.excuses(&runtime, error)
     }
 }
 
-/// The part of a set that is worked on.
+/// The part of a set that is used.
 struct Window {
     offset: u64,
     oracle: Rc<RefCell<Oracle>>,
@@ -391,7 +392,7 @@ fn within_redundancy(seed: u64) {
         rig.run(async move { volume.read_all().await });
     }
     let (living, volume) = (rig.rng.fork(), window.volume(&rig));
-    // What was assumed to be clean, and never written, has no checksum before the first scrub.
+    // Blocks that were assumed to be clean, and never written, have no checksum before the first scrub.
     let (world, mut mending) = (rig.world.clone(), rig.rng.fork());
     rig.run(async move {
         world.mend(&mut mending).await;
@@ -403,7 +404,7 @@ fn within_redundancy(seed: u64) {
     rig.run(prove(rig.world.clone(), volume, proving));
 }
 
-/// Whole again, and as redundant as it says.
+/// Repaired completely, with the redundancy that it reports.
 async fn prove(world: World, volume: Volume, mut rng: Rng) {
     world.mend(&mut rng).await;
     volume.read_all().await;

@@ -1,4 +1,4 @@
-//! Drives that fail, run full and lose power, and the clock that they live by.
+//! Drives that fail, run out of space and lose power, and their clock.
 
 use crate::{
     clients::{Volume, work},
@@ -17,20 +17,20 @@ use std::{
     rc::Rc,
 };
 
-/// Operations of one drive take up to this long.
+/// Longest time of an operation of a drive.
 const DELAY_NS: Nanos = 2_000_000;
-/// A drive that takes longer is given up.
+/// A drive that takes longer counts as failed.
 const TIMEOUT_NS: Nanos = 50_000_000;
 /// Longest time for which a file system is full.
 pub(crate) const FULL_NS: Nanos = 100_000_000;
-/// What was asked for while it was full is over after so much longer.
+/// Operations that were requested while it was full end within this time afterwards.
 const AFTERMATH_NS: Nanos = 2_000_000_000;
 
-/// A drive: bytes that a power cut may mix up, and other faults of drives.
+/// A drive: unflushed bytes may be lost in a power cut, and there are other faults of drives.
 #[derive(Clone)]
 pub(crate) struct Drive {
     bytes: CrashDisk,
-    /// Of a thin one, its file system.
+    /// The file system of a thin drive.
     filling: Option<FillingDisk>,
     pub(crate) faulty: FaultyDisk,
     watched: Rc<TimeoutDisk>,
@@ -52,7 +52,7 @@ impl Drive {
         Self::over(runtime, bytes, filling, rng)
     }
 
-    /// One that takes space as it is written, and keeps it.
+    /// A drive that takes space as it is written, and keeps it.
     pub(crate) fn thin(
         runtime: &Runtime,
         name: &str,
@@ -65,7 +65,7 @@ impl Drive {
         Self::over(runtime, bytes, Some(filling), rng)
     }
 
-    /// Whether its file system has no space left, from now on.
+    /// Makes its file system full, or frees space again.
     pub(crate) fn set_full(&self, is_full: bool) {
         if let Some(filling) = &self.filling {
             filling.set_full(is_full);
@@ -87,12 +87,12 @@ impl Drive {
         Rc::clone(&self.watched) as Rc<dyn Disk>
     }
 
-    /// Whether it does what it is asked.
+    /// Whether it works.
     pub(crate) fn is_sound(&self) -> bool {
         !self.faulty.has_failed() && !self.faulty.is_hanging() && !self.watched.is_fenced()
     }
 
-    /// It hangs: for good, or for some time, mostly until it has been given up, so that what it was to do lands late.
+    /// It hangs: for good, or for some time, mostly until it counts as failed, so that its operations are done late.
     pub(crate) fn hang(&self, runtime: &Runtime, rng: &mut Rng) {
         self.faulty.hang();
         let (drive, sleeper) = (self.clone(), runtime.clone());
@@ -109,8 +109,8 @@ impl Drive {
         });
     }
 
-    /// What is left of it after a power cut, in the world of another clock. A failed drive stays a failed one; one that
-    /// hung is back, with what it held.
+    /// The drive after a power cut, with another clock. A failed drive stays failed; a drive that hung is back, with
+    /// its contents.
     #[must_use]
     pub(crate) fn after_power_cut(&self, runtime: &Runtime, rng: &mut Rng) -> Self {
         let bytes = self.bytes.power_cut(runtime, rng);
@@ -123,7 +123,7 @@ impl Drive {
     }
 }
 
-/// When file systems are full, and whom that excuses.
+/// When file systems are full, and which errors this permits.
 #[derive(Clone, Default)]
 pub(crate) struct Shortage(Rc<Cell<Nanos>>);
 
@@ -144,7 +144,7 @@ impl Shortage {
         self.end_some_time(runtime, chosen, rng);
     }
 
-    /// The same file systems are full after a power cut, as long as the array can be started with them.
+    /// The same file systems are full after a power cut, if the array can be started with them.
     pub(crate) fn go_on<'a>(
         &self,
         runtime: &Runtime,
@@ -171,7 +171,7 @@ impl Shortage {
         });
     }
 
-    /// Whether an error is one of those.
+    /// Whether an error is permitted.
     pub(crate) fn excuses(&self, runtime: &Runtime, error: &DiskError) -> bool {
         matches!(error, DiskError::NoSpace(_)) && runtime.now() < self.0.get()
     }

@@ -1,5 +1,5 @@
-//! File systems that are full and stay so, over power cuts too: what has its space goes on, what needs some is refused at
-//! once, and no disk fails.
+//! File systems that become full and stay full, over power cuts too. Operations with reserved space continue, others
+//! are refused at once, and no disk fails.
 
 use crate::{
     clients::Volume,
@@ -28,10 +28,10 @@ const LEVELS: [(RaidLevel, usize); 7] = [
     (RaidLevel::Raid50, 6),
     (RaidLevel::Raid60, 8),
 ];
-/// Nothing may take so long, however full the file systems are.
+/// Limit of all operations, even on full file systems.
 const PATIENCE_NS: Nanos = 2_000_000_000;
 
-/// A RAID set on thin drives, all of them on full file systems from some time on.
+/// A RAID set on thin drives; from some time on all their file systems are full.
 struct Array {
     executor: Executor,
     config: RaidConfig,
@@ -87,7 +87,7 @@ async fn in_time<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Works where everything was written before: nothing may fail.
+/// Writes only where all blocks were written before: nothing may fail.
 async fn overwrite(volume: Volume, mut rng: Rng) {
     let blocks = volume.oracle.borrow().blocks();
     for _ in 0..rng.usize(1..20) {
@@ -165,7 +165,7 @@ fn on_a_pool(seed: u64) -> u64 {
             Err(DiskError::NoSpace(_)) => refused += 1,
             result => assert_eq!(result, Ok(())),
         }
-        // Verbs have space for what they note, and a snapshot that goes gives pages back that have theirs.
+        // Verbs have space for their records, and a deleted snapshot returns pages that have theirs.
         let name = format!("s{number}");
         array.in_time(pool.snapshot(&["v"], &name, 0.0)).unwrap();
         let shared = volume(&pool);

@@ -1,4 +1,4 @@
-//! The whole stack: a pool on a RAID set on drives, with everything that may happen to each of them, at once.
+//! The whole stack: a pool on a RAID set on drives, with all faults of each of them, at the same time.
 
 use crate::{
     pool::{self, Book},
@@ -42,8 +42,7 @@ fn whole_stack(seed: u64) {
     rig.run(prove(raid, world, rng));
 }
 
-/// Opens the pool, if need be when there is space again: what a power cut found half rebuilt may have none on the new
-/// drive.
+/// Opens the pool, if necessary after space is free again: an interrupted rebuild may have no space on the new drive.
 fn open(rig: &mut Rig, config: &PoolConfig) -> Pool {
     let excuses = rig.excuses();
     loop {
@@ -56,7 +55,7 @@ fn open(rig: &mut Rig, config: &PoolConfig) -> Pool {
     }
 }
 
-/// Some more life; whole again; as redundant as it says; and nothing is in use when all is given up.
+/// Works some more; then everything is repaired, has its redundancy, and nothing is in use when all is deleted.
 async fn prove(raid: crate::raid::World, pool: pool::World, mut rng: Rng) {
     let mut suffering = rng.fork();
     futures::join!(pool.clone().live(rng.fork(), 3), raid.suffer(&mut suffering, 5));

@@ -1,4 +1,4 @@
-//! A way between two arrays that takes time and breaks; what was on it then may arrive all the same.
+//! A connection between two arrays that takes time and breaks; messages in transit may arrive nevertheless.
 
 use bytes::Bytes;
 use fastrand::Rng;
@@ -17,7 +17,7 @@ const DELAY_NS: Nanos = 500_000;
 /// How soon a break is noticed.
 const NOTICE_NS: Nanos = 200_000;
 
-/// The way to one beginning's gates.
+/// The connection to the fences of one begin.
 pub(crate) struct Way {
     gates: Vec<Rc<Fence>>,
     runtime: Runtime,

@@ -1,4 +1,4 @@
-//! A link with delays that breaks, and that lets what was under way arrive long after.
+//! A link with delays that breaks; messages in transit may arrive long after that.
 
 use crate::store::MemoryStore;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::{
     rc::Rc,
 };
 
-/// The way to one beginning's fences.
+/// The connection to the fences of one begin.
 pub(crate) struct Wire {
     fences: Vec<Rc<Fence>>,
     /// The process behind the fences.
@@ -23,11 +23,11 @@ pub(crate) struct Wire {
     is_broken: Rc<Cell<bool>>,
 }
 
-/// A broken wire is noticed after so long at the latest.
+/// A broken wire is noticed within this time.
 const NOTICE_NS: u64 = 5_000;
-/// How long a message is under way, usually.
+/// Usual time of a message in transit.
 const DELAY_NS: u64 = 5_000;
-/// How long one may be that was under way when its wire broke.
+/// Longest time of a message that was in transit when its wire broke.
 const LATE_NS: u64 = 2_000_000;
 
 impl Wire {
@@ -106,7 +106,7 @@ impl Link for Wire {
     }
 }
 
-/// A link that only takes its time.
+/// A link that only has a delay.
 pub(crate) struct Cable {
     fences: Vec<Rc<Fence>>,
     runtime: Runtime,

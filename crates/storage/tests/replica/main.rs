@@ -1,7 +1,7 @@
 //! Replication between two arrays under breaks of every kind, by seed, in virtual time: see `make sim`.
 //!
-//! The rule that is held to: a point is the same bytes wherever it shows, for all volumes of the group at one instant, and
-//! a promoted array shows a point and nothing else.
+//! The rule: every snapshot of a point has the same bytes, for all volumes of the group at one instant. A promoted
+//! array shows exactly a point.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -51,7 +51,7 @@ async fn scenario(world: Rc<World>) {
     }
 }
 
-/// Hosts write, now and then something is resized or lost, and a transfer is repeated until it is through.
+/// Hosts write, a volume is resized or a message lost at times, and a transfer is repeated until it is complete.
 async fn round(world: &Rc<World>, primary: usize, volumes: &[String]) {
     world.write(primary, world.range(0, 20)).await;
     if world.chance(20) {
@@ -78,7 +78,7 @@ async fn round(world: &Rc<World>, primary: usize, volumes: &[String]) {
                 known.push(points.last().unwrap().name.clone());
                 assert!(points.len() <= keep, "{} points are kept", points.len());
             }
-            // The process that confirmed may have been killed since, but what it said is kept.
+            // The process that confirmed may have been killed since, but its record is kept.
             assert_eq!(known, [commit.point.clone(), commit.point], "both arrays know the point");
             return;
         }
@@ -94,7 +94,7 @@ async fn lose_a_point(world: &World, primary: usize, volume: &str) {
     }
 }
 
-/// The other array takes over while a transfer may be half way; then the first one follows it.
+/// The other array becomes primary, possibly during a transfer; then the first one becomes its copy.
 async fn change_roles(world: &Rc<World>, primary: usize) {
     let known = world.group(1 - primary).unwrap().points().pop().unwrap();
     if world.chance(60) {
@@ -116,7 +116,7 @@ async fn change_roles(world: &Rc<World>, primary: usize) {
     assert_eq!(world.group(primary).unwrap().role(), Role::Replica);
 }
 
-/// Repeats a step on whichever process serves the array, until one has done it.
+/// Repeats a step on the current process of the array, until it is done.
 async fn until_done<T: 'static, F: Future<Output = Result<T, ReplicaError>> + 'static>(
     world: &World,
     array: usize,

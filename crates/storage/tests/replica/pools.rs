@@ -27,7 +27,7 @@ use crate::link::Cable;
 const PAGE_BYTES: u64 = 16 * 1024;
 const POOL_BYTES: u64 = 24 << 20;
 
-/// What both arrays share: fences that are shown, by the target's name.
+/// State that both arrays share: exported fences, by the target's name.
 #[derive(Clone)]
 struct San {
     runtime: Runtime,
@@ -135,7 +135,7 @@ impl Array {
     }
 }
 
-/// What drives a transfer does just this, over HTTP.
+/// The steps of a transfer, which the lab plane sends over HTTP.
 async fn transfer(
     from: &Array,
     to: &Array,
@@ -200,7 +200,7 @@ async fn there_and_back(runtime: Runtime, seed: u64) {
         for volume in &volumes {
             known.push(from.bytes(volume).await);
         }
-        // The old primary goes on a little; the new one must not know, unless it is told to the last.
+        // The old primary continues for a while; the new one must not have these writes, unless it gets the last point.
         from.work(&volumes, &rng).await;
         let is_told = rng.borrow_mut().chance(30);
         if is_told {
@@ -260,7 +260,7 @@ fn a_partner_receives_its_own_and_does_nothing_else() {
         assert!(matches!(refused, Err(ReplicaError::OtherGroup(_))), "{refused:?}");
         let verb = to.ask("replica_promote", json!({"group": "g", "partner": "other"})).await;
         assert!(verb.unwrap_err().to_string().contains("may not ask"));
-        // A volume of the owner's is not taken for a replica.
+        // A volume of the owner must not be used as a replica.
         to.pool.create_volume("v9", 8192).await.unwrap();
         from.pool.create_volume("v9", 8192).await.unwrap();
         let prepare = json!({"group": "h", "volumes": ["v9"], "pair": from.pair(&to)});

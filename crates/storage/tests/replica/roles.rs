@@ -1,8 +1,9 @@
-//! Who is primary, among arrays that are killed, cut off, misaddressed and impersonated while their owners promote and
-//! demote them.
+//! Which array is primary, while arrays are killed, disconnected, have wrong addresses or are impersonated, and their
+//! owners promote and demote them.
 //!
-//! Two arrays are partners. A third one has a group of the same name; a fourth has the identity of one of the partners, and
-//! now and then its disks too. Addresses lead to any of them, also back to where they are looked up. Two rules hold:
+//! Two arrays are partners. A third one has a group of the same name. A fourth has the identity of one of the partners,
+//! and sometimes copies of its disks. Addresses lead to any of them, also back to the array itself. There are two
+//! rules:
 //!
 //! - Without force there are never two primaries of a group, and a change of sides loses nothing that hosts wrote.
 //! - After any history, force included: once both partners reach each other, `promote`, `demote` and `rejoin` are
@@ -34,8 +35,8 @@ type Bytes = Vec<Vec<u8>>;
 struct Town {
     world: Rc<World>,
     volumes: Vec<String>,
-    /// Arrays notice by its certificate that another one answers than they expect. Without that, the data plane alone has
-    /// to hold the rules.
+    /// Arrays detect by its certificate that an unexpected array answers. Without this, the data plane alone must keep
+    /// the rules.
     has_pins: bool,
     may_force: bool,
     /// Addresses and identities of the partners stay right.
@@ -45,32 +46,32 @@ struct Town {
 
 #[derive(Default)]
 struct State {
-    /// No array reaches another one.
+    /// No array can connect to another one.
     is_cut: bool,
-    /// From the first promotion by force until it is repaired.
+    /// From the first forced promotion until it is repaired.
     was_forced: bool,
-    /// Promotions by force that are not over.
+    /// Forced promotions in progress.
     forcing: u32,
-    /// Promotions without force that are not over.
+    /// Promotions without force in progress.
     promoting: u32,
-    /// The partner had agreed to one of those before the other one was promoted by force.
+    /// The partner had agreed to one of those before the other array was promoted by force.
     had_agreed: bool,
-    /// Both partners were primary, or on the way to it, when it was looked last.
+    /// Both partners were primary, or about to be, at the last check.
     were_two: bool,
     double_is_off: bool,
-    /// Messages get lost or come late.
+    /// Messages get lost or are late.
     is_unreliable: bool,
-    /// Arrays that let no host in: they send the last of what hosts wrote.
+    /// Arrays that admit no host: they send the last writes of hosts.
     closed: [bool; 4],
-    /// Writes of hosts under way.
+    /// Writes of hosts in progress.
     writes: [u32; 4],
-    /// What hosts had written when a primary gave its role away, by claim.
+    /// The data of hosts when a primary gave its role away, by claim.
     given: BTreeMap<String, Bytes>,
 }
 
-/// What the partner says to an array that wants to be primary.
+/// The partner's answer to an array that wants to be primary.
 enum Said {
-    /// The claim counts, for the volumes at this point.
+    /// The claim is valid, for the volumes at this point.
     Given(Option<String>),
     StoodBack,
 }
@@ -129,7 +130,7 @@ impl Town {
         self.pretend(pretended);
     }
 
-    /// One thing that an owner, a fault or a mistake does.
+    /// One random action of an owner, fault or mistake.
     async fn act(self: Rc<Self>) {
         let world = &self.world;
         let array = [0, 0, 0, 1, 1, 1, OTHER, DOUBLE][world.range(0, 7) as usize];
@@ -157,7 +158,7 @@ impl Town {
         }
     }
 
-    /// Neither is primary; then both partners and a copy of one of them want to be.
+    /// Neither is primary; then both partners and a copy of one of them want to be primary.
     async fn quarrel(self: &Rc<Self>) {
         for array in PARTNERS {
             self.world.ask_group(array, |group| async move { group.demote().await }).await;
@@ -178,7 +179,7 @@ impl Town {
         }
     }
 
-    /// Owners who do not know of each other.
+    /// Owners who act independently.
     async fn promote_all(self: &Rc<Self>) {
         for array in [0, DOUBLE] {
             let (acting, after) = (Rc::clone(self), self.world.runtime.sleep(self.world.range(0, 100_000)));
@@ -191,15 +192,15 @@ impl Town {
         self.promote(1).await;
     }
 
-    /// A wrong line in the array file, an address that two hosts have, or the right one again.
+    /// A wrong line in the array file, an address that two hosts use, or the right address again.
     fn readdress(&self, array: usize) {
         let right = usize::from(array == 0);
         let leads_to = if self.world.chance(50) { right } else { self.world.range(0, 3) as usize };
         self.world.arrays[array].borrow_mut().leads_to = leads_to;
     }
 
-    /// The double gets copies of a partner's disks, while that one is nothing but a copy and receives nothing: what is
-    /// sent to it later cannot be told from what was sent to the double.
+    /// The double gets copies of a partner's disks, while that partner is only a copy and receives nothing. Later,
+    /// copies to the partner and to the double could not be distinguished.
     fn copy_disks(&self) {
         let world = &self.world;
         let from = PARTNERS[world.range(0, 1) as usize];
@@ -239,7 +240,7 @@ impl Town {
         let force = |group: Rc<Group<_>>| async move { group.promote(Promotion::Force).await };
         let is_done = self.world.ask_group(array, force).await.is_some();
         let mut state = self.state.borrow_mut();
-        // One that was cut off goes on with the next start.
+        // An interrupted promotion continues with the next start.
         state.forcing -= u32::from(is_done);
         state.were_two = !self.is_replica(0) && !self.is_replica(1);
         state.had_agreed |= state.promoting > 0;
@@ -253,12 +254,12 @@ impl Town {
         self.world.replicate(array, &self.volumes, 2).await.map(drop)
     }
 
-    /// Whether an array goes on speaking to what answers at its partner's address.
+    /// Whether an array continues to communicate with the array that answers at its partner's address.
     fn knows(&self, array: usize, answers: usize) -> bool {
         !self.has_pins || self.world.pair(array).partner == self.world.met(array, answers).partner
     }
 
-    /// Asks the array that the partner's address leads to. None: no answer, or not in time.
+    /// Sends a request to the array at the partner's address. None: no answer, or not in time.
     async fn deliver<T: 'static, F: Future<Output = Option<Result<T, ReplicaError>>> + 'static>(
         self: &Rc<Self>,
         from: usize,
@@ -282,7 +283,7 @@ impl Town {
         if is_unreliable && self.world.chance(5) { None } else { reply }
     }
 
-    /// What the lab plane does when an owner promotes.
+    /// The steps of the lab plane when an owner promotes.
     async fn promote(self: &Rc<Self>, array: usize) {
         self.state.borrow_mut().promoting += 1;
         self.lead(array).await;
@@ -344,7 +345,7 @@ impl Town {
         }
     }
 
-    /// The group that an array is asked about, if it is that partner's.
+    /// The group that a partner names, if it belongs to that partner.
     fn asked(
         &self,
         to: usize,
@@ -358,7 +359,7 @@ impl Town {
         Some(checked.and_then(|()| is_same.then_some(group).ok_or(ReplicaError::OtherGroup(GROUP.into()))))
     }
 
-    /// What the lab plane does when a partner wants to be primary.
+    /// The steps of the lab plane when a partner wants to be primary.
     async fn yield_to(
         self: Rc<Self>,
         array: usize,
@@ -379,7 +380,7 @@ impl Town {
             return Some(given.map(|point| Said::Given(point.map(|point| point.name))));
         }
         self.replicate(array).await?;
-        // One thread leads all that concerns a group.
+        // One thread controls all changes of a group.
         if std::mem::replace(&mut self.state.borrow_mut().closed[array], true) {
             return None;
         }
@@ -387,12 +388,12 @@ impl Town {
             self.world.runtime.sleep(1_000).await;
         }
         let given = self.give_last(array, &claim).await;
-        // A process that was killed meanwhile leads no promotion any more.
+        // A process that was killed meanwhile controls no promotion any more.
         self.state.borrow_mut().closed[array] = false;
         if store.is_alive() { given } else { None }
     }
 
-    /// Once more everything is copied, while hosts are kept out; then the role is given away.
+    /// Copies everything once more, while hosts are excluded; then gives the role away.
     async fn give_last(self: &Rc<Self>, array: usize, claim: &str) -> Option<Result<Said, ReplicaError>> {
         let (store, group) = (self.world.store(array), self.world.group(array)?);
         let abandoned = Rc::clone(&group);
@@ -413,7 +414,7 @@ impl Town {
         self.volumes.iter().map(|volume| platters.volumes[volume].now.clone()).collect()
     }
 
-    /// Hosts find what they left at the other array.
+    /// Hosts find their data on the other array.
     fn check_given(&self, store: &MemoryStore, claim: &str) {
         if let Some(given) = self.state.borrow_mut().given.remove(claim) {
             assert!(self.bytes(store) == given, "an array became primary without the last writes");
@@ -442,7 +443,7 @@ impl Town {
             assert!(arrays.len() == 1, "arrays {arrays:?} are primary at once, without force");
         }
         if self.state.borrow().double_is_off {
-            return; // an earlier force may have left a right too many, which the next copy takes away
+            return; // an earlier force may have left a second token, which the next copy removes
         }
         for arrays in self.arrays_by_group(Group::has_token).values() {
             assert!(
@@ -452,8 +453,8 @@ impl Town {
         }
     }
 
-    /// Force makes a second primary, and a second right to be one. Between partners that reach each other even then nothing
-    /// but another force makes two of them.
+    /// Force makes a second primary, and a second token. If the partners are connected, only another force makes two
+    /// primaries again.
     fn check_forced(&self) {
         let mut state = self.state.borrow_mut();
         let are_two = self.roles() == [true, true];
@@ -465,7 +466,7 @@ impl Town {
         state.were_two = !self.is_replica(0) && !self.is_replica(1);
     }
 
-    /// What the manual says to do: the double is switched off, addresses and identities are put right, then the roles are.
+    /// The steps of the manual: the double is switched off, addresses and identities are corrected, then the roles.
     async fn repair(self: &Rc<Self>) {
         let world = &self.world;
         {
@@ -511,7 +512,7 @@ impl Town {
         PARTNERS.map(|array| self.world.group(array).is_some_and(|group| group.role() == Role::Primary))
     }
 
-    /// Comes to one primary; which.
+    /// Waits for a single primary; returns it.
     async fn settle(self: &Rc<Self>) -> usize {
         let world = &self.world;
         for _ in 0..60 {

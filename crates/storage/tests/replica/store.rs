@@ -1,4 +1,5 @@
-//! A store in memory that can lose its power: it tells written from durable, and a killed array's operations never end.
+//! A store in memory that can lose its power: it distinguishes written and durable data, and operations of a killed
+//! array never end.
 
 use bytes::{Bytes, BytesMut};
 use futures::{
@@ -22,7 +23,7 @@ use std::{
 pub(crate) const PAGE_BYTES: usize = 4096;
 const BLOCK_BYTES: usize = 512;
 
-/// The contents of an array's disks, for every process that serves them.
+/// The contents of an array's disks, shared by all processes that serve them.
 #[derive(Default)]
 pub(crate) struct Platters {
     pub(crate) volumes: BTreeMap<String, Volume>,
@@ -43,7 +44,7 @@ impl Volume {
         self.snapshots.iter().find(|(snapshot, _)| snapshot == name).map(|(_, bytes)| bytes)
     }
 
-    /// What a power cut leaves of the blocks that were not durable yet: each of them old or new.
+    /// The contents after a power cut: each block that was not durable is old or new.
     fn torn(&self, rng: &mut Rng) -> Vec<u8> {
         let mut left = self.durable.clone();
         left.resize(self.now.len(), 0);
@@ -56,14 +57,14 @@ impl Volume {
     }
 }
 
-/// One process's view of the platters.
+/// One process's access to the disks.
 #[derive(Clone)]
 pub(crate) struct MemoryStore {
     pub(crate) platters: Rc<RefCell<Platters>>,
     life: u64,
     runtime: Runtime,
     rng: Rc<RefCell<Rng>>,
-    /// The longest that an operation takes.
+    /// Longest time of an operation.
     slowness_ns: Rc<Cell<u64>>,
 }
 
@@ -96,7 +97,7 @@ impl MemoryStore {
         self.platters.borrow().life == self.life
     }
 
-    /// Some time passes; a process that was killed meanwhile never comes back from here.
+    /// Some time passes; a process that was killed meanwhile never returns from here.
     async fn wait(&self) {
         let len = self.rng.borrow_mut().range(0, self.slowness_ns.get());
         self.runtime.sleep(len).await;
@@ -188,7 +189,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    /// A power cut may leave the snapshots without what was not flushed before.
+    /// A power cut may leave the snapshots without writes that were not flushed.
     async fn snapshot(&self, volumes: &[String], snapshot: &str, _at_s: f64) -> Result<(), StoreError> {
         self.wait().await;
         for name in volumes {
@@ -199,7 +200,7 @@ impl Store for MemoryStore {
                 Ok(())
             })?;
         }
-        // The snapshots show what was written all along; only a power cut before the end would have shown otherwise.
+        // The snapshots show all completed writes; only a power cut before the end would have changed that.
         let now: Vec<_> =
             volumes.iter().map(|name| self.platters.borrow().volumes[name].now.clone()).collect();
         self.wait().await;
@@ -263,7 +264,7 @@ struct Live {
 }
 
 impl Live {
-    /// Runs an operation on a range to its end, whether or not somebody waits.
+    /// Runs an operation on a range to its end, even if no caller waits.
     fn run<T: 'static>(
         &self,
         range: Range<usize>,
@@ -275,7 +276,7 @@ impl Live {
         runtime.spawn(async move {
             store.wait().await;
             let result = store.change(&name, |volume| {
-                // A volume may shrink while something is on its way to it.
+                // A volume may shrink while an operation is in transit.
                 let fits = range.end <= volume.now.len();
                 fits.then(|| operation(volume, range)).ok_or_else(|| refused("range"))
             });

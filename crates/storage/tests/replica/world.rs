@@ -18,16 +18,16 @@ use std::{
     rc::Rc,
 };
 
-/// No step takes longer.
+/// Limit of the time of a step.
 const STEP_NS_MAX: u64 = 1_000_000_000;
 pub(crate) const GROUP: &str = "mail";
 
-/// An array: what survives, and the process that serves it now.
+/// An array: the state that survives, and the process that serves it now.
 pub(crate) struct Array {
     pub(crate) store: MemoryStore,
     pub(crate) replicator: Rc<Replicator<MemoryStore>>,
     pub(crate) identity: String,
-    /// The identity that it was told its partner has.
+    /// The partner's identity, as configured.
     pub(crate) partner: String,
     /// Which array its partner's address leads to.
     pub(crate) leads_to: usize,
@@ -37,17 +37,17 @@ pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) rng: Rc<RefCell<Rng>>,
     pub(crate) arrays: Vec<RefCell<Array>>,
-    /// What a point's volumes must hold, by its name: learned from the array that took it.
+    /// Required contents of a point's volumes, by its name: taken from the array that made it.
     truth: RefCell<BTreeMap<String, Vec<Vec<u8>>>>,
     /// Breaks the link that is in use.
     cable: RefCell<Rc<Cell<bool>>>,
-    /// So much more may go wrong.
+    /// How many more faults may happen.
     pub(crate) trouble: Cell<u32>,
     at_s: Cell<u32>,
 }
 
 impl World {
-    /// Arrays, the first two of which are each other's partners; the others believe to be the first one's.
+    /// Arrays; the first two are partners, and the others consider themselves partners of the first one.
     pub(crate) fn new(runtime: Runtime, seed: u64, arrays: usize) -> Rc<Self> {
         let rng = Rc::new(RefCell::new(Rng::new(seed)));
         let array = |number: usize| {
@@ -98,7 +98,7 @@ impl World {
         let _ = self.ask(array, async move { replicator.recover().await }).await;
     }
 
-    /// Lets a process of an array do something. None if it was killed meanwhile, or if its answer got lost.
+    /// Runs a step on an array's process. None if it was killed meanwhile, or if its answer was lost.
     pub(crate) async fn ask<T: 'static>(
         &self,
         array: usize,
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// Lets whichever process serves the group on an array now do something with it.
+    /// Runs a step on the current process of a group's array.
     pub(crate) async fn ask_group<T: 'static, F: Future<Output = Result<T, ReplicaError>> + 'static>(
         &self,
         array: usize,
@@ -169,7 +169,8 @@ impl World {
         self.ask(array, step).await
     }
 
-    /// One attempt to bring `from`'s newest state to the other array. The commit that both know, if it came so far.
+    /// One attempt to copy `from`'s newest state to the other array. Returns the commit that both know, if there is
+    /// one.
     pub(crate) async fn replicate(
         self: &Rc<Self>,
         from: usize,
@@ -209,13 +210,13 @@ impl World {
         self.arrays[array].borrow().leads_to
     }
 
-    /// The pair as an array is told it.
+    /// The pair as configured on an array.
     pub(crate) fn pair(&self, array: usize) -> Pair {
         let Array { identity, partner, .. } = &*self.arrays[array].borrow();
         Pair { here: identity.clone(), partner: partner.clone() }
     }
 
-    /// The pair as an array finds it when another one has proven its identity.
+    /// The pair as an array sees it when another one has proved its identity.
     pub(crate) fn met(&self, array: usize, other: usize) -> Pair {
         let identity = |array: usize| self.arrays[array].borrow().identity.clone();
         Pair { here: identity(array), partner: identity(other) }
@@ -230,7 +231,7 @@ impl World {
         }
     }
 
-    /// What the source's snapshot of a point shows is what the point is.
+    /// The source's snapshot of a point defines the contents of the point.
     fn learn(&self, array: usize, point: &str, volumes: &[String]) {
         let store = self.store(array);
         let platters = store.platters.borrow();
@@ -241,7 +242,7 @@ impl World {
         assert_eq!(*known, bytes, "the source's own point {point} has changed");
     }
 
-    /// Every point that an array shows for all volumes is what it was when it was taken.
+    /// Every point that an array shows for all volumes has its original contents.
     pub(crate) fn check_points(&self, array: usize) {
         let store = self.store(array);
         let Ok(group) = self.replicator(array).group(GROUP) else { return };
@@ -249,7 +250,7 @@ impl World {
         let truth = self.truth.borrow();
         for (at, volume) in group.volumes().iter().enumerate() {
             for (point, bytes) in platters.volumes.get(volume).map(|v| &v.snapshots[..]).unwrap_or_default() {
-                // A point that was never offered is known to its own array only.
+                // Only its own array knows a point that was never offered.
                 if let Some(truth) = truth.get(point) {
                     assert!(
                         truth[at] == *bytes,

@@ -3,7 +3,7 @@
 use super::super::meter::Load;
 use super::select::{Select, least};
 
-/// Equals take turns.
+/// Paths with equal values take turns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeastQueueDepth {
     turn: usize,

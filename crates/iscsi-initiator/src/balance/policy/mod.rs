@@ -1,8 +1,7 @@
 //! Which of the usable paths an I/O takes: small pure modules with one interface.
 //!
-//! A selector sees positions 0 to `count - 1`, one per usable path, and what each path has in flight.
-//! It allocates nothing, reads no clock and knows nothing of sessions. `paths/priority.rs` decides which paths are
-//! usable.
+//! A selector sees positions 0 to `count - 1`, one per usable path, and the I/O in flight on each path. It allocates
+//! nothing, reads no clock and does not use sessions. `paths/priority.rs` decides which paths are usable.
 
 mod least_blocks;
 mod least_queue_depth;
@@ -21,7 +20,7 @@ use service_time::ServiceTime;
 /// A policy at work.
 #[derive(Clone, Debug)]
 pub(crate) enum Selector {
-    /// Under failover only, one path ranks best.
+    /// Under failover only, a single path has the best rank.
     First,
     RoundRobin(RoundRobin),
     LeastQueueDepth(LeastQueueDepth),
@@ -36,7 +35,7 @@ impl Selector {
             Policy::RoundRobin | Policy::RoundRobinSubset => {
                 Selector::RoundRobin(RoundRobin::new(options.ios_per_path, options.bytes_per_path))
             }
-            // The least weight is a matter of rank; paths that share it take turns.
+            // The weight is part of the rank; paths with equal weight take turns.
             Policy::WeightedPaths => Selector::RoundRobin(RoundRobin::new(1, None)),
             Policy::LeastQueueDepth => Selector::LeastQueueDepth(LeastQueueDepth::default()),
             Policy::LeastBlocks => Selector::LeastBlocks(LeastBlocks::default()),

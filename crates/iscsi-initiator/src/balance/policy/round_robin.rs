@@ -3,14 +3,14 @@
 use super::super::meter::Load;
 use super::select::Select;
 
-/// Moves on after a number of I/Os or bytes.
+/// Changes the path after a number of I/Os or bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundRobin {
     /// I/Os or bytes of one turn.
     turn: u64,
     in_bytes: bool,
     at: usize,
-    /// What is left of this turn.
+    /// The rest of this turn.
     left: u64,
 }
 

@@ -8,7 +8,7 @@ pub(super) trait Select {
     fn select(&mut self, count: usize, bytes: u32, load: impl Fn(usize) -> Load) -> usize;
 }
 
-/// The position with the least value, where the look begins one further each time: equals take turns.
+/// The position with the least value. The search begins one position later each time, so equal positions take turns.
 #[inline]
 pub(super) fn least(turn: &mut usize, count: usize, value: impl Fn(usize) -> u64) -> usize {
     *turn = if *turn + 1 < count { *turn + 1 } else { 0 };

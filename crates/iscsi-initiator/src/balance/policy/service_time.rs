@@ -1,14 +1,14 @@
-//! The path that would be done with the I/O first: bytes in flight and its own, times the measured time per byte.
+//! The path that would complete the I/O first: bytes in flight and its own, times the measured time per byte.
 //!
-//! An estimate ages while a path is not used, so now and then a path is used even if its estimate is bad.
+//! An estimate gets old while a path is not used. So from time to time a path is used even if its estimate is bad.
 
 use super::super::meter::Load;
 use super::select::{Select, least};
 
-/// One I/O in so many goes to the next path in turn.
+/// One of this many I/Os uses the next path in turn.
 const PROBE_EVERY: u32 = 256;
 
-/// Equals take turns.
+/// Paths with equal values take turns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServiceTime {
     turn: usize,
@@ -25,9 +25,9 @@ impl Select for ServiceTime {
             self.probe = if self.probe + 1 < count { self.probe + 1 } else { 0 };
             return self.probe;
         }
-        // A path that has not been measured is taken to be as good as the best.
+        // A path without a measurement counts as equal to the best one.
         let known = (0..count).map(|at| load(at).cost).filter(|cost| *cost > 0).min().unwrap_or(1);
-        // An I/O without data still takes its turn in the queue.
+        // An I/O without data also waits in the queue.
         let bytes = u64::from(bytes.max(512));
         least(&mut self.turn, count, |at| {
             let load = load(at);

@@ -1,4 +1,4 @@
-//! What each policy promises, for any load.
+//! The properties of each policy, for any load.
 
 use super::*;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn loads() -> impl Strategy<Value = Vec<Load>> {
     prop::collection::vec(load.prop_map(|(ios, bytes, cost)| Load { ios, bytes, cost }), 1..9)
 }
 
-/// Two paths that each serve one I/O after the other, a closed loop over both. Gives the I/Os that each did.
+/// Two paths, each serving one I/O after the other, and a closed loop over both. Returns the I/Os of each path.
 fn race(policy: Policy, ns_per_io: [u64; 2], depth: usize) -> [u64; 2] {
     const BYTES: u32 = 65_536;
     let mut selector = selector(policy, 1, None);
@@ -48,7 +48,7 @@ fn race(policy: Policy, ns_per_io: [u64; 2], depth: usize) -> [u64; 2] {
         free_at[next] = now + ns_per_io[next];
         done[next] += 1;
     }
-    // As a rate: what the pair did in the time, as a percentage of what both could do.
+    // The rate of the pair as a percentage of the sum of both paths.
     let both = now / ns_per_io[0] + now / ns_per_io[1];
     [(done[0] + done[1]) * 100 / both, done[1]]
 }

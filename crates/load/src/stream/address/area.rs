@@ -4,7 +4,7 @@ use super::bound;
 use crate::{spec::RangeSpec, stream::rng::Rng};
 use thiserror::Error;
 
-/// How fast the probability decays over a hot band: its end is e^-3, a twentieth, as likely as its start.
+/// How fast the probability decays over a hot band: its end has e^-3, a twentieth, of the probability of its start.
 const BAND_DECAY: f64 = 3.0;
 
 /// A part of a volume. Positions run from 0 through the first piece and then through the second.
@@ -70,7 +70,7 @@ impl Area {
         ))
     }
 
-    /// An I/O of `bytes` on a grid of `grid` bytes must fit into every piece there is.
+    /// An I/O of `bytes` on a grid of `grid` bytes must fit into every piece.
     pub(crate) fn must_hold(&self, bytes: u64, grid: u64) -> Result<(), PlaceError> {
         for piece in [self.first, self.second].into_iter().filter(|piece| piece.len > 0) {
             let needed = piece.start.next_multiple_of(grid) - piece.start + bytes;
@@ -86,7 +86,7 @@ impl Area {
         self.lead(grid) + rng.below(self.places(bytes, grid)) * grid
     }
 
-    /// A random position; earlier ones are likelier.
+    /// A random position; earlier ones are more probable.
     pub(crate) fn decaying(&self, bytes: u64, grid: u64, rng: &mut Rng) -> u64 {
         let weight = 1.0 - (-BAND_DECAY).exp();
         let share = -(1.0 - rng.unit() * weight).ln() / BAND_DECAY;
@@ -103,8 +103,8 @@ impl Area {
         }
     }
 
-    /// The offset in the volume of an I/O at a random position: moved back where it would lie across the joint or, in
-    /// the second piece, off the grid.
+    /// The offset in the volume of an I/O at a random position. It is moved back if the I/O would cross the joint or,
+    /// in the second piece, be off the grid.
     pub(crate) fn on_grid(&self, position: u64, bytes: u64, grid: u64) -> u64 {
         let piece = if position < self.first.len { self.first } else { self.second };
         let offset = self.at(position).min(piece.start + piece.len - bytes);
@@ -122,10 +122,10 @@ impl Area {
     }
 }
 
-/// A stream does not fit onto a volume. Always the user's fault.
+/// A stream does not fit onto a volume (fault: always the user).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum PlaceError {
-    /// Not room for one I/O.
+    /// Too small for one I/O.
     #[error("{found} bytes are too small: the stream needs at least {needed}")]
     TooSmall {
         /// Bytes needed.
@@ -133,7 +133,7 @@ pub(crate) enum PlaceError {
         /// Bytes there are.
         found: u64,
     },
-    /// A range that names nothing.
+    /// An empty range.
     #[error("range {from} to {to} is empty or starts behind the volume's end ({end} bytes)")]
     Outside {
         /// First byte.

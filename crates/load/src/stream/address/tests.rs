@@ -1,4 +1,4 @@
-//! Properties of places: inside, on the grid, without gaps and repeats, with the frequencies that were asked for.
+//! Properties of places: inside, on the grid, without gaps and repeats, with the requested frequencies.
 
 use super::Address;
 use crate::{

@@ -22,7 +22,7 @@ pub struct Finding {
     pub severity: Severity,
     /// What it is about: `disk d3`, `RAID set r0`.
     pub about: String,
-    /// What is so.
+    /// The finding, as a sentence.
     pub text: String,
 }
 
@@ -31,7 +31,7 @@ pub struct Finding {
 pub(in super::super) struct Findings(Rc<RefCell<Vec<Finding>>>);
 
 impl Findings {
-    /// Something to know.
+    /// Adds a note.
     pub(in super::super) fn note(&self, about: impl Into<String>, text: impl Into<String>) {
         self.add(Severity::Note, about.into(), text.into());
     }
@@ -41,7 +41,7 @@ impl Findings {
         self.add(Severity::Care, about.into(), text.into());
     }
 
-    /// Something that keeps the array from starting.
+    /// Adds a finding that prevents the start of the array.
     pub(in super::super) fn refused(&self, about: impl Into<String>, text: impl Into<String>) {
         self.add(Severity::Refused, about.into(), text.into());
     }
@@ -55,7 +55,7 @@ impl Findings {
         self.0.take()
     }
 
-    /// Tells the log of all that matters.
+    /// Writes the findings that matter to the log.
     pub(in super::super) fn log(&self) {
         for Finding { severity, about, text } in self.take() {
             if severity != Severity::Note {

@@ -19,21 +19,21 @@ use crate::{amount::size_text, disk::Disk, raid::MemberLabel};
 use futures::future::join_all;
 use std::{collections::BTreeMap, rc::Rc};
 
-/// What decides about RAID sets and pools.
+/// Opens or creates RAID sets and pools, or refuses to.
 pub(super) struct Assembly<'a> {
     pub(super) disk_table: &'a DiskTable,
     /// What the array served before.
     pub(super) served: &'a Served,
-    /// Sets and pools that may be created again, over what is there.
+    /// Sets and pools that may be created again, even if their disks hold data.
     pub(super) create: &'a [String],
     pub(super) findings: Findings,
 }
 
-/// What is to be done about a set.
+/// What to do with a set.
 pub(super) enum Verdict {
-    /// It is put together from these disks, and spares that are to be made.
+    /// Assemble it from these disks, and make these spares.
     Assemble(Parts, Vec<String>),
-    /// It is made of these disks, and of files that are not there yet.
+    /// Create it on these disks, some of which are files to be made.
     Create(Vec<String>),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub(super) spares: Vec<Rc<dyn Disk>>,
 }
 
-/// A disk of the configuration that is there.
+/// A disk of the configuration that exists.
 struct Seen {
     name: String,
     is_spare: bool,
@@ -87,7 +87,7 @@ impl Assembly<'_> {
         self.create.iter().any(|created| created == name)
     }
 
-    /// What the disks of a set hold that are there.
+    /// What the existing disks of a set hold.
     async fn look(&self, spec: &RaidSetSpec) -> Result<Vec<Seen>, StorageError> {
         let named =
             spec.disks.iter().map(|name| (name, false)).chain(spec.spares.iter().map(|name| (name, true)));
@@ -97,7 +97,7 @@ impl Assembly<'_> {
                 continue;
             }
             looking.push(async move {
-                // What is in memory begins as zeros, and a new file too.
+                // Disks in memory begin as zeros, and so do new files.
                 let content = match self.disk_table.old_file(name) {
                     Some(file) => probe(&file).await.unwrap_or(Content::Other("nothing readable")),
                     None => Content::Nothing,
@@ -108,7 +108,7 @@ impl Assembly<'_> {
         Ok(join_all(looking).await)
     }
 
-    /// A set that is there.
+    /// Assembles an existing set.
     fn join(
         &self,
         spec: &RaidSetSpec,
@@ -155,7 +155,7 @@ impl Assembly<'_> {
         Ok(Verdict::Assemble(parts, new.into_iter().cloned().collect()))
     }
 
-    /// Makes spares that are new. One that cannot be made does not keep a set from serving.
+    /// Makes new spares. The set serves even if a spare cannot be made.
     pub(super) async fn new_spares(&self, names: &[String]) -> Vec<Rc<dyn Disk>> {
         if let Err(error) = self.disk_table.make(names).await {
             self.findings.care(format!("disk {}", names.join(", ")), format!("is no spare yet: {error}"));
@@ -163,7 +163,7 @@ impl Assembly<'_> {
         names.iter().filter_map(|name| self.disk_table.disk(name).ok().flatten()).collect()
     }
 
-    /// Disks that no RAID set has are made if they were not there before.
+    /// Makes disks that are in no RAID set, if they did not exist before.
     pub(super) async fn make_unassigned(
         &self,
         is_claimed: impl Fn(&str) -> bool,
@@ -180,7 +180,7 @@ impl Assembly<'_> {
         self.disk_table.make(&new).await
     }
 
-    /// Whether a disk is a part of a set, and what is to be said about it; otherwise why it is none.
+    /// Whether a disk is a member of a set, and the notes about it; otherwise the reason why it is not a member.
     fn part(
         &self,
         one: &Seen,
@@ -216,7 +216,7 @@ impl Assembly<'_> {
         format!("its size is {has}, and it needs {needs}: it was cut short")
     }
 
-    /// Whether enough members are there, of each group.
+    /// Whether each group has enough members.
     fn check_complete(
         &self,
         spec: &RaidSetSpec,
@@ -224,7 +224,7 @@ impl Assembly<'_> {
         ours: &[(&Seen, &MemberLabel)],
         newest: &BTreeMap<usize, &MemberLabel>,
     ) -> Result<(), StorageError> {
-        // A new set: there is nothing to lack.
+        // A new set: no member can be missing.
         let Some(any) = newest.values().next() else { return Ok(()) };
         let mut lacking = Vec::new();
         let mut is_lost = false;
@@ -256,7 +256,7 @@ impl Assembly<'_> {
         Err(StorageError::TooFew { set: spec.name.clone(), causes: listed(&lacking) })
     }
 
-    /// Why a member is not there.
+    /// Why a member is missing.
     fn cause(&self, name: &str, spec: &RaidSetSpec, seen: &[Seen]) -> String {
         if let Some(one) = seen.iter().find(|one| one.name == name) {
             return match &one.content {
@@ -272,7 +272,7 @@ impl Assembly<'_> {
         "no disk of the configuration holds it".to_owned()
     }
 
-    /// What has become of the disks of a set of which nothing is left.
+    /// Why no member of a set was found, disk by disk.
     fn causes(&self, spec: &RaidSetSpec, seen: &[Seen]) -> String {
         let named = spec.disks.iter().map(|name| format!("{name}: {}", self.cause(name, spec, seen)));
         listed(&named.collect::<Vec<_>>())
@@ -289,7 +289,7 @@ impl Assembly<'_> {
         })
     }
 
-    /// Disks whose files were exchanged are found by what they hold: nothing is wrong with that but the names.
+    /// Disks whose files were exchanged are found by their superblocks. Only the names are wrong.
     fn note_swaps(&self, ours: &[(&Seen, &MemberLabel)]) {
         for (one, label) in ours {
             let place = label.own.and_then(|(slot, _)| label.places.get(slot));
@@ -316,7 +316,7 @@ impl Seen {
 const OUT: &str =
     "it failed or was replaced earlier; list it under `spares`, or take it out of the array file";
 
-/// Which of the sets of that name is meant: the one that was served, or the one that has most disks.
+/// Selects one of several sets of the same name: the one that was served, or the one with most disks.
 fn choose(
     set: &str,
     members: &[(&Seen, &MemberLabel)],
@@ -357,7 +357,7 @@ fn newest<'a>(ours: &[(&Seen, &'a MemberLabel)]) -> BTreeMap<usize, &'a MemberLa
     newest
 }
 
-/// Whether the disks are at least as new as what was served last: otherwise those that are newer are missing.
+/// Whether the disks are at least as new as the last served ones. If not, newer disks are missing.
 fn check_age(
     set: &str,
     newest: &BTreeMap<usize, &MemberLabel>,
@@ -374,7 +374,7 @@ fn check_age(
     Ok(())
 }
 
-/// Two disks that claim one place are copies of each other, and one of them is old.
+/// Two disks with the same slot are copies of each other, and one of them is old.
 fn check_twins(
     set: &str,
     ours: &[(&Seen, &MemberLabel)],
@@ -397,7 +397,7 @@ fn check_twins(
     Ok(())
 }
 
-/// What a disk holds that is no member.
+/// Describes what a disk holds if it is not a member.
 fn describe(content: &Content) -> String {
     match content {
         Content::Nothing => "it is empty".to_owned(),
@@ -410,7 +410,7 @@ fn describe(content: &Content) -> String {
     }
 }
 
-/// The first few, and how many more.
+/// The first few, and the number of the others.
 fn listed(causes: &[String]) -> String {
     const SHOWN: usize = 4;
     let text = causes.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
@@ -420,7 +420,7 @@ fn listed(causes: &[String]) -> String {
     }
 }
 
-/// Whether a new disk may take a place in a set: it holds nothing, or was in that set.
+/// Whether a new disk may join a set: it holds nothing, or was a member of that set.
 pub(super) fn check_new(name: &str, path: &str, content: &Content, set: u64) -> Result<(), StorageError> {
     match content {
         Content::Nothing => Ok(()),

@@ -7,17 +7,17 @@ use crate::{
 use bytes::BytesMut;
 
 const KIB: u64 = 1 << 10;
-/// Read as a whole, at the beginning and at the end.
+/// Size of the parts at the beginning and at the end that are read completely.
 const HEAD_BYTES: u64 = 1 << 20;
 const TAIL_BYTES: u64 = 64 * KIB;
-/// What is read here and there in between, and how often.
+/// Size and number of the samples in between.
 const SAMPLE_BYTES: u64 = 4 * KIB;
 const SAMPLES: u64 = 256;
 
 /// What a disk holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Content {
-    /// Zeros, wherever it was looked at.
+    /// Zeros in all places that were read.
     Nothing,
     /// A member or a spare of a RAID set.
     Member(MemberLabel),
@@ -64,7 +64,7 @@ pub(in super::super) async fn probe(disk: &dyn Disk) -> Result<Content, DiskErro
         Label::None => {}
     }
     let size = disk.size_bytes();
-    // A signature at the end of the head is looked for, too.
+    // The head includes a signature that starts at its end.
     let Some(head) = read(disk, 0, (HEAD_BYTES + SAMPLE_BYTES).min(size)).await? else {
         return Ok(Content::Other("blocks that cannot be read"));
     };
@@ -89,13 +89,13 @@ pub(in super::super) async fn probe(disk: &dyn Disk) -> Result<Content, DiskErro
     Ok(Content::Nothing)
 }
 
-/// Whether the beginning of a disk or a RAID set is nothing but zeros.
+/// Whether the beginning of a disk or a RAID set holds only zeros.
 pub(in super::super) async fn begins_with_zeros(disk: &dyn Disk) -> Result<bool, DiskError> {
     let len = HEAD_BYTES.min(disk.size_bytes()) / SAMPLE_BYTES * SAMPLE_BYTES;
     Ok(read(disk, 0, len).await?.is_some_and(|bytes| is_zero(&bytes)))
 }
 
-/// None: it cannot be read there.
+/// None: the read failed.
 async fn read(disk: &dyn Disk, offset: u64, len: u64) -> Result<Option<BytesMut>, DiskError> {
     let len = len / u64::from(disk.block_bytes()) * u64::from(disk.block_bytes());
     match disk.read(offset, BytesMut::zeroed(len as usize)).await {

@@ -3,13 +3,13 @@
 use linerate_io::Nanos;
 use std::collections::BTreeMap;
 
-/// Runs of bytes read that the buffer keeps.
+/// Number of read runs that the buffer keeps.
 const RUNS_MAX: usize = 16;
 
-/// Ranges of the disk whose writing has completed in the buffer only. Neighbours become one.
+/// Ranges of the disk whose writes have completed in the buffer only. Adjacent ranges are merged.
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
-    /// End by start; ranges neither touch nor overlap.
+    /// End by start; ranges do not touch or overlap.
     ranges: BTreeMap<u64, u64>,
     bytes: u64,
 }
@@ -33,7 +33,7 @@ impl Dirty {
         self.bytes += end - start;
     }
 
-    /// Takes a range out.
+    /// Removes a range.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
         while let Some((&from, &to)) = self.ranges.range(..end).next_back()
             && to > start
@@ -57,13 +57,13 @@ impl Dirty {
         self.ranges.range(..=start).next_back().is_some_and(|(_, &to)| to >= end)
     }
 
-    /// The range that starts at a place, if one does, and about `count` others, spread over all; which ones changes with
-    /// `turn`.
+    /// The range that starts at `from`, if there is one, and about `count` others, spread over all; `turn` varies the
+    /// selection.
     pub(super) fn spread(&self, from: u64, count: u64, turn: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ends = self.ranges.first_key_value().zip(self.ranges.last_key_value());
         let (first, last) = ends.map_or((0, 0), |((first, _), (last, _))| (*first, *last));
         let step = (last - first) / count.saturating_sub(1).max(1) + 1;
-        // Multiples of the golden ratio fall nowhere twice.
+        // Multiples of the golden ratio never repeat.
         let shift = (u128::from(turn.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(step)) >> 64;
         let others = (first + shift as u64..=last).step_by(step as usize);
         let others = others.chain((shift > 0).then_some(first));
@@ -72,7 +72,7 @@ impl Dirty {
     }
 }
 
-/// What was read from the medium. The last run grows while the arm has nothing else to do: read-ahead.
+/// Data read from the medium. The last run grows while the arm is idle: read-ahead.
 #[derive(Debug)]
 pub(super) struct Runs {
     /// Oldest use first.
@@ -95,12 +95,12 @@ pub(super) struct Growing {
 }
 
 impl Runs {
-    /// For a buffer of so many bytes.
+    /// Runs for a buffer of this size.
     pub(super) fn new(buffer_bytes: u64) -> Self {
         Self { kept: Vec::new(), run_bytes: buffer_bytes / RUNS_MAX as u64, growing: None }
     }
 
-    /// Whether all of a range was read and is kept.
+    /// Whether all of a range was read and is still kept.
     pub(super) fn hold(&self, start: u64, end: u64) -> bool {
         self.kept.iter().any(|run| run.0 <= start && end <= run.1)
     }
@@ -110,11 +110,11 @@ impl Runs {
         self.growing
     }
 
-    /// A range was read at an instant, after which the arm reads on, to `disk_end` at most.
+    /// A range was read at this instant. Then the arm reads on, to `disk_end` at most.
     pub(super) fn read(&mut self, start: u64, end: u64, at: Nanos, disk_end: u64) {
         let joined = self.kept.iter().position(|run| run.0 <= start && start <= run.1);
         let first = joined.map_or(start, |nth| self.kept.remove(nth).0);
-        // A run is as long as its part of the buffer: the oldest bytes make room.
+        // A run is limited to its part of the buffer: the oldest bytes are dropped.
         let first = first.max(end.saturating_sub(self.run_bytes));
         if self.kept.len() == RUNS_MAX {
             self.kept.remove(0);
@@ -123,7 +123,8 @@ impl Runs {
         self.growing = Some(Growing { start: first, from: end, since: at, limit: self.limit(end, disk_end) });
     }
 
-    /// The growing run was read up to `end`, so there is room for more. If it had come to its limit, it grows anew `since`.
+    /// The growing run was read up to `end`, so the buffer has more space. If the run had reached its limit, it grows
+    /// again from `since`.
     pub(super) fn go_on(&mut self, since: Nanos, ahead: u64, end: u64, disk_end: u64) {
         let limit = self.limit(end, disk_end);
         if let Some(growing) = &mut self.growing
@@ -140,7 +141,7 @@ impl Runs {
         (end + self.run_bytes / 2).min(disk_end)
     }
 
-    /// The arm leaves, or somebody wants to know how far it came: the growing run ends at `end`.
+    /// The arm leaves, or a caller asks for the position of the read-ahead: the growing run ends at `end`.
     pub(super) fn stop(&mut self, end: u64) {
         if let (Some(_), Some(last)) = (self.growing.take(), self.kept.last_mut()) {
             last.1 = last.1.max(end);

@@ -3,14 +3,15 @@
 //! Rates are in MB/s of 10^6 bytes, as in the data sheets. A comment names figures that a data sheet does not have. No
 //! figure is fitted to a benchmark.
 
-/// A drive by its sheet.
+/// A drive with the figures of its data sheet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drive {
-    /// What array files call it.
+    /// Its name in array files.
     pub name: &'static str,
-    /// Maker, model, and where the figures come from.
+    /// Manufacturer, model, and source of the figures.
     pub sheet: &'static str,
-    /// Capacity in bytes. A modelled disk may be smaller: it is the whole drive in small, not its outer tracks.
+    /// Capacity in bytes. A modelled disk may be smaller: it is then the whole drive at a smaller scale, not its outer
+    /// tracks.
     pub capacity_bytes: u64,
     /// How it works.
     pub mechanism: Mechanism,
@@ -45,7 +46,7 @@ pub struct RotatingSheet {
     pub heads: u32,
     /// Seeks that end in a read.
     pub read_seek: SeekTimes,
-    /// Seeks that end in a write: the head must have settled.
+    /// Seeks that end in a write: the head must settle first.
     pub write_seek: SeekTimes,
     /// Sustained rate of the outermost zone.
     pub outer_mb_s: f64,
@@ -95,7 +96,7 @@ pub fn drive(name: &str) -> Option<&'static Drive> {
 
 const GB: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
-/// No sheet tells what a command costs that needs no seek; this is the order of what hosts see.
+/// No data sheet has the time of a command without a seek. This is the order of magnitude that hosts measure.
 const BUFFERED_US: f64 = 60.0;
 
 /// 7200 rpm, 3.5", SATA, 512-byte sectors.

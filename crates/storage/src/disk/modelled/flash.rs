@@ -4,20 +4,20 @@ use super::drives::FlashSheet;
 use linerate_io::Nanos;
 
 const SHEET_BYTES: f64 = 4096.0;
-/// Streams whose order a controller recognises.
+/// Number of sequential streams that a controller recognises.
 const STREAMS: usize = 16;
 
 /// A flash drive's controller.
 ///
-/// A command takes at least its latency, and the controller at most so many commands and bytes per second: the cost of a
-/// command is a fixed part and its transfer, such that 4 KiB at random come to the sheet's IOPS. Sequential
-/// commands (which continue one of the last streams) have the sheet's sequential latency; writing so, they
-/// cost no cleaning. Nothing models the rare slow command: the sheets' tails are not in the figures.
+/// A command takes at least its latency. The controller processes a limited number of commands and bytes per second:
+/// the cost of a command is a fixed part and its transfer, so that random 4 KiB commands reach the sheet's IOPS.
+/// Sequential commands (which continue one of the last streams) have the sheet's sequential latency, and sequential
+/// writes cause no cleaning. Rare slow commands are not modelled, because the sheets do not have their figures.
 #[derive(Debug)]
 pub(super) struct Flash {
     read: Costs,
     write: Costs,
-    /// The controller has passed on everything that was asked before by then.
+    /// Time at which the controller has completed all earlier commands.
     passed: Nanos,
     /// Where the last streams ended, oldest first.
     ends: [u64; STREAMS],
@@ -59,7 +59,7 @@ impl Flash {
         }
     }
 
-    /// When a command that comes now is done.
+    /// Completion time of a command that arrives now.
     pub(super) fn done(&mut self, now: Nanos, writes: bool, offset: u64, len: u64) -> Nanos {
         let stream = self.ends.iter().position(|end| *end == offset);
         self.ends[stream.unwrap_or(0)..].rotate_left(1);
@@ -70,7 +70,7 @@ impl Flash {
         } else {
             (costs.random, costs.random_command)
         };
-        // The latency is that of 4 KiB.
+        // The latency of the sheet includes a transfer of 4 KiB.
         let longer_ns = (len as f64 - SHEET_BYTES).max(0.0) * costs.byte;
         let cost_ns = command_ns + len as f64 * costs.byte;
         self.passed = self.passed.max(now) + cost_ns.round() as Nanos;

@@ -3,17 +3,17 @@
 use super::drives::{RotatingSheet, SeekTimes};
 use linerate_io::Nanos;
 
-/// Zones of a drive; inside one, all tracks hold the same.
+/// Zones of a drive; all tracks of a zone have the same length.
 const ZONES: u32 = 32;
 const TRACK_UNIT_BYTES: u64 = 4096;
 
-/// Tracks in zones, as many as the disk's bytes fill, over the drive's whole stroke.
+/// Tracks in zones: as many as the disk's bytes fill, over the full stroke of the drive.
 #[derive(Debug)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
     /// One revolution.
     period: Nanos,
-    /// From the end of a track to the start of the next, in which the platter turns on: the tracks' skew.
+    /// From the end of a track to the start of the next one, while the platter turns: the skew of the tracks.
     switch: Nanos,
     heads: u64,
     read_seek: SeekCurve,
@@ -33,14 +33,15 @@ pub(super) struct Place {
     zone: u32,
     /// Counted from the zone's first.
     track: u64,
-    /// When the place passes under the head, in a revolution.
+    /// Time in a revolution at which the place passes under the head.
     angle: Nanos,
     /// Share of the stroke.
     stroke: f64,
 }
 
 impl Geometry {
-    /// A drive of `size_bytes` with the seeks and rates of the sheet: in small, if the sheet's drive is larger.
+    /// A drive of `size_bytes` with the seeks and rates of the sheet, at a smaller scale if the drive of the sheet is
+    /// larger.
     pub(super) fn new(sheet: &RotatingSheet, size_bytes: u64) -> Self {
         let period = (60e9 / sheet.rpm).round();
         let switch = (sheet.write_seek.single_us * 1e3).round();
@@ -96,7 +97,7 @@ impl Geometry {
         }
     }
 
-    /// From one place to the track of another, until a transfer can start there.
+    /// Time from one place to the track of another, until a transfer can start there.
     pub(super) fn seek(&self, from: &Place, to: &Place, writes: bool) -> Nanos {
         if (from.zone, from.track / self.heads) == (to.zone, to.track / self.heads) {
             return if from.track == to.track { 0 } else { self.switch };
@@ -105,15 +106,15 @@ impl Geometry {
         curve.time((from.stroke - to.stroke).abs())
     }
 
-    /// What the platter still has to turn at an instant until a place is under the head.
+    /// Time until a place is under the head, from an instant on.
     pub(super) fn rotation(&self, at: Nanos, to: &Place) -> Nanos {
-        /// Between two sectors; also what rounding to nanoseconds may lose.
+        /// Gap between two sectors; it also covers rounding to nanoseconds.
         const GAP_NS: Nanos = 1000;
         let wait = (to.angle + self.period - at % self.period) % self.period;
         if wait + GAP_NS > self.period { 0 } else { wait }
     }
 
-    /// The passing of `len` bytes from `offset` on under the heads, with the changes of tracks between them.
+    /// Time of `len` bytes from `offset` on under the heads, with the changes of tracks between them.
     pub(super) fn transfer(&self, offset: u64, len: u64) -> Nanos {
         let (mut at, mut left, mut time) = (offset, len, 0);
         for zone in self.zones.iter().skip(self.place(offset).zone as usize) {
@@ -133,7 +134,7 @@ impl Geometry {
         time
     }
 
-    /// How many bytes from `offset` on pass under the heads in `time`, as if its zone went on.
+    /// How many bytes from `offset` on pass under the heads in `time`, if its zone did not end.
     pub(super) fn passed(&self, offset: u64, time: Nanos) -> u64 {
         let zone = &self.zones[self.place(offset).zone as usize];
         let bytes =
@@ -149,8 +150,9 @@ impl Geometry {
     }
 }
 
-/// Seek time over distance, in nanoseconds: a part that grows with the square root (the arm speeds up all the way) and one
-/// that grows evenly (it has reached its speed), such that the sheet's single track, average and full stroke come out.
+/// Seek time over distance, in nanoseconds. One part grows with the square root (the arm accelerates all the time), and
+/// one is linear (the arm has its full speed). They are chosen to match single track, average and full stroke of the
+/// sheet.
 #[derive(Clone, Copy, Debug)]
 struct SeekCurve {
     single: f64,
@@ -201,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        /// A transfer in one go takes as long as its parts one after another.
+        /// A single transfer takes as long as its parts one after another.
         #[test]
         fn transfers_add_up(size_mib in 1_u64..5000, at in 0.0..1.0_f64, len in 1_u64..2000, cut in 0.0..1.0_f64) {
             for (name, sheet) in sheets() {

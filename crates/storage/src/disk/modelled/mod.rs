@@ -1,16 +1,16 @@
 //! Modelled drives: real bytes, modelled time. Open this file first.
 //!
-//! A [`ModelledDisk`] passes every operation on to the disk that holds the bytes, and completes it when the drive that it
-//! models would have: milliseconds for the arm and the platter, or microseconds for flash. Time is the executor's, so
-//! a model runs on the real clock under an array and ahead of it in tests and what-if runs.
+//! A [`ModelledDisk`] passes every operation to the disk that holds the bytes, and completes it when the modelled drive
+//! would: after milliseconds for the arm and the platter, or microseconds for flash. The executor provides the time. So
+//! a model runs on the real clock under an array, and faster than real time in tests and in runs in virtual time.
 //!
 //! - [`drives`]: the drives' sheets, by name.
 //! - `geometry`: zones, tracks, rotation, the seek curve.
 //! - `rotating`: command queue, arm and write cache; `buffer`: what the drive's buffer holds.
 //! - `flash`: SATA and `NVMe` SSDs.
 //!
-//! A cached write is passed on at once as not durable, and a flush only when the model's cache is clean: what a power cut
-//! may take is decided below.
+//! A cached write is passed on at once as not durable, and a flush only when the model's cache is clean. The disk below
+//! decides what a power cut loses.
 
 mod buffer;
 pub mod drives;
@@ -49,7 +49,7 @@ enum Model {
 }
 
 impl ModelledDisk {
-    /// A drive of the inner disk's size (it need not be the sheet's) that holds its bytes there.
+    /// A drive of the inner disk's size (it may differ from the sheet's); the inner disk holds the bytes.
     pub fn new(runtime: Runtime, drive: &'static Drive, inner: Rc<dyn Disk>) -> Self {
         let mechanism = match &drive.mechanism {
             Mechanism::Rotating(sheet) => {
@@ -67,7 +67,7 @@ impl ModelledDisk {
         self.drive
     }
 
-    /// Asks the model, and completes when both it and the inner disk have.
+    /// Asks the model, and completes when the model and the inner disk have completed.
     fn timed<T: 'static>(
         &self,
         command: Command,
@@ -133,7 +133,7 @@ impl Disk for ModelledDisk {
         let under_way = UnderWay::new(&self.shared, OpKind::Flush, 0);
         let done = self.shared.submit(Command::Flush);
         let inner = Rc::clone(&self.inner);
-        // It is made also if the caller has stopped waiting.
+        // The write is done even if the caller has stopped waiting.
         let (made, result) = futures::channel::oneshot::channel();
         self.shared.runtime.spawn(async move {
             under_way.shared.reach(done).await;
@@ -149,7 +149,7 @@ impl Disk for ModelledDisk {
         if let Err(error) = self.checked(offset, len, OpKind::Discard) {
             return Box::pin(ready(Err(error)));
         }
-        // A change of the drive's tables: nothing for the arm.
+        // This changes only tables of the drive; the arm does not move.
         let under_way = UnderWay::new(&self.shared, OpKind::Discard, len);
         let inner = self.inner.discard(offset, len);
         Box::pin(async move {
@@ -163,7 +163,7 @@ impl Disk for ModelledDisk {
         self.inner.is_thin()
     }
 
-    /// Nothing that a drive knows of.
+    /// A drive has no such operation.
     fn reserve(&self, offset: u64, len: u64) -> Writing {
         self.inner.reserve(offset, len)
     }
@@ -191,7 +191,7 @@ impl Shared {
         }
     }
 
-    /// Moves the arm until there is nothing left to do.
+    /// Moves the arm until no work is left.
     async fn serve(self: Rc<Self>, mut until: Nanos) {
         let Model::Rotating(rotating) = &self.mechanism else {
             unreachable!("only a rotating drive has an arm to serve");
@@ -213,14 +213,14 @@ impl Shared {
     async fn reach(&self, done: Done) {
         let at = match done {
             Done::At(at) => at,
-            // The arm is gone only with its executor.
+            // The arm ends only together with its executor.
             Done::Later(later) => later.await.unwrap_or(0),
         };
         self.runtime.sleep_until(at).await;
     }
 }
 
-/// Counts one operation. One that is dropped before its end counts as failed.
+/// Counts one operation. An operation that is dropped before its end counts as failed.
 struct UnderWay {
     shared: Rc<Shared>,
     kind: OpKind,
@@ -257,7 +257,7 @@ impl fmt::Debug for ModelledDisk {
     }
 }
 
-/// FNV-1a: a number for a name, the same in every run.
+/// FNV-1a: a hash of a name, the same in every run.
 fn hash(name: &str) -> u64 {
     name.bytes()
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))

@@ -1,4 +1,4 @@
-//! A rotating drive as a state machine in given time: which command is served next, and until when.
+//! A rotating drive as a state machine: which command is served next, and until when. Time is an argument.
 
 use super::{
     buffer::{Dirty, Runs},
@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 
 /// Share of the buffer that cached writes may fill.
 const DIRTY_SHARE: u64 = 2;
-/// From this share of that on, cached writes compete with commands for the arm; below, they wait until it is idle.
+/// Above this share of that limit, cached writes compete with commands for the arm; below, they wait until it is idle.
 const PRESSING_SHARE: u64 = 2;
-/// The most that the arm takes from one cached range in one go.
+/// Most bytes of one cached range that the arm writes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// A command that has waited so many times longer than another may cost that much more time to reach: no command starves.
+/// If a command has waited so many times longer than another, it may take that much more time to reach: no command
+/// starves.
 const PATIENCE: Nanos = 50;
 
 /// A command of the host.
@@ -23,18 +24,18 @@ const PATIENCE: Nanos = 50;
 pub(super) enum Command {
     /// Read these bytes.
     Read { start: u64, end: u64 },
-    /// Write these bytes; durable ones pass the buffer by.
+    /// Write these bytes; durable writes bypass the buffer.
     Write { start: u64, end: u64, durable: bool },
-    /// Bring everything to the medium.
+    /// Write everything to the medium.
     Flush,
 }
 
 /// When a command is done.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// Known now.
+    /// The time is known now.
     At(Nanos),
-    /// Known when the arm has come so far.
+    /// The time is known when the arm reaches the command.
     Later(oneshot::Receiver<Nanos>),
 }
 
@@ -44,28 +45,28 @@ pub(super) struct Rotating {
     sheet: RotatingSheet,
     geometry: Geometry,
     size_bytes: u64,
-    /// Where in a revolution the platter is at time 0.
+    /// Position of the platter in its revolution at time 0.
     phase: Nanos,
     head: Head,
-    /// For the arm, in the order of their coming.
+    /// Commands for the arm, in the order of arrival.
     queue: VecDeque<Request>,
-    /// Writes that wait for room in the buffer, or for a flush before them to end.
+    /// Writes that wait for space in the buffer, or for the end of an earlier flush.
     held: VecDeque<(u64, u64, oneshot::Sender<Nanos>)>,
     flushes: Vec<oneshot::Sender<Nanos>>,
     dirty: Dirty,
     runs: Runs,
-    /// The link is busy until then.
+    /// The link is busy until this time.
     link: Nanos,
     job: Option<Job>,
 }
 
-/// The arm and what is under it.
+/// The arm and its position.
 #[derive(Debug)]
 struct Head {
     place: Place,
-    /// The byte that passes next ...
+    /// The next byte under the head ...
     offset: u64,
-    /// ... if it is read or written at this instant.
+    /// ... if it is read or written at this time.
     free: Nanos,
 }
 
@@ -82,7 +83,7 @@ struct Request {
 #[derive(Debug)]
 enum Job {
     Request(Request),
-    /// Cached bytes go to the medium.
+    /// Cached bytes are written to the medium.
     Clean,
 }
 
@@ -94,7 +95,7 @@ enum Choice {
 }
 
 impl Rotating {
-    /// At rest. `phase` sets drives apart whose platters would turn in step otherwise.
+    /// At rest. `phase` differs between drives, so that their platters do not turn in step.
     pub(super) fn new(sheet: &RotatingSheet, size_bytes: u64, phase: u64) -> Self {
         let geometry = Geometry::new(sheet, size_bytes);
         let phase = phase % geometry.period();
@@ -114,7 +115,7 @@ impl Rotating {
         }
     }
 
-    /// Takes a command that comes now.
+    /// Accepts a command that arrives now.
     pub(super) fn submit(&mut self, now: Nanos, command: Command) -> Done {
         match command {
             Command::Read { start, end } => {
@@ -147,7 +148,7 @@ impl Rotating {
         }
     }
 
-    /// Begins the next piece of work for the arm, if there is any and it is idle, not before `free`; returns when it ends.
+    /// Begins the next job of the arm, if there is one and the arm is idle, not before `free`; returns its end.
     pub(super) fn begin(&mut self, free: Nanos) -> Option<Nanos> {
         if self.job.is_some() {
             return None;
@@ -173,7 +174,7 @@ impl Rotating {
         Some(done)
     }
 
-    /// Ends the piece of work that [`Self::begin`] began.
+    /// Ends the job that [`Self::begin`] began.
     pub(super) fn finish(&mut self) {
         let at = self.head.free;
         if let Some(Job::Request(request)) = self.job.take() {
@@ -203,7 +204,7 @@ impl Rotating {
         Done::Later(later)
     }
 
-    /// The nearest command in time, or cached write; those that wait long come nearer.
+    /// The command or cached write with the shortest access time; a long wait counts as a shorter time.
     fn choose(&self, free: Nanos) -> Option<Choice> {
         let overhead = us(self.sheet.overhead_us);
         let mut best: Option<(i64, Choice)> = None;
@@ -214,7 +215,7 @@ impl Rotating {
         };
         for (nth, request) in self.queue.iter().take(self.sheet.queue_depth).enumerate() {
             let begun = free.max(request.came + overhead);
-            // What continues is never skipped for something nearer, not even where the track ends.
+            // A command that continues the last one is never skipped for a nearer one, even at the end of a track.
             let continues = request.start == self.head.offset && begun == self.head.free;
             let reached = if continues { begun } else { self.reached(begun, request.start, request.writes) };
             let waited = free.saturating_sub(request.came);
@@ -224,7 +225,8 @@ impl Rotating {
             || !self.flushes.is_empty()
             || !self.held.is_empty();
         if self.queue.is_empty() || pressing {
-            // As many as commands, spread over the disk: so a small disk gains no more by choosing than a large one.
+            // As many as there are commands, spread over the disk. So a small disk gains no more from the choice than a
+            // large one.
             for (start, end) in self.dirty.spread(self.head.offset, self.sheet.queue_depth as u64, free) {
                 let continues = start == self.head.offset && free == self.head.free;
                 let reached = if continues { free } else { self.reached(free, start, true) };
@@ -234,7 +236,7 @@ impl Rotating {
         best.map(|(_, choice)| choice)
     }
 
-    /// When the head can start with a byte, if it leaves for it at `begun`.
+    /// Time at which the head can start with a byte, if it leaves at `begun`.
     fn reached(&self, begun: Nanos, offset: u64, writes: bool) -> Nanos {
         if offset == self.head.offset && begun == self.head.free {
             let next = self.geometry.place(offset.min(self.size_bytes - 1));
@@ -251,7 +253,7 @@ impl Rotating {
         there + self.geometry.rotation(there + self.phase, &place)
     }
 
-    /// When a read that the arm leaves for at `begun` is over.
+    /// End of a read, if the arm leaves at `begun`.
     fn read(&mut self, begun: Nanos, start: u64, end: u64) -> Nanos {
         let reached = self.reached(begun, start, false);
         let Some(growing) = self.runs.growing() else {
@@ -266,7 +268,7 @@ impl Rotating {
             return begun;
         }
         if ahead < growing.limit {
-            // The head is on its way through the rest.
+            // The head already reads the rest.
             return begun.max(growing.since + self.geometry.transfer(growing.from, end - growing.from));
         }
         let next = self.geometry.place(ahead);
@@ -274,8 +276,8 @@ impl Rotating {
         there + self.geometry.transfer(ahead, end - ahead)
     }
 
-    /// When a write that the arm leaves for at `begun` is over. Sectors that it fills in part are read first, and
-    /// written when they come round again.
+    /// End of a write, if the arm leaves at `begun`. Partly written sectors are read first, and written one revolution
+    /// later.
     fn write(&mut self, begun: Nanos, start: u64, end: u64) -> Nanos {
         self.runs.stop(self.ahead(begun));
         let reached = self.reached(begun, start, true);
@@ -287,12 +289,12 @@ impl Rotating {
         let edges = Nanos::from(partial(start))
             + Nanos::from(partial(end) && (end / sector != start / sector || !partial(start)));
         let transfer = self.geometry.transfer(start, end - start);
-        // Both edges in one revolution cost one more; far apart, one each.
+        // Two edges in the same revolution cost one more revolution; edges far apart cost one each.
         let turns = if transfer < self.geometry.period() { edges.min(1) } else { edges };
         reached + turns * self.geometry.period() + transfer
     }
 
-    /// Whether a read is served from what was read before or ahead. As the host goes on, so does the arm.
+    /// Whether a read is served from the buffer or the read-ahead. As the host continues, so does the arm.
     fn was_read(&mut self, now: Nanos, start: u64, end: u64) -> bool {
         let ahead = self.ahead(now);
         match self.runs.growing() {
@@ -310,7 +312,7 @@ impl Rotating {
         }
     }
 
-    /// How far reading ahead has come.
+    /// Position of the read-ahead.
     fn ahead(&self, at: Nanos) -> u64 {
         self.runs.growing().map_or(0, |growing| {
             let time = at.saturating_sub(growing.since);
@@ -318,7 +320,7 @@ impl Rotating {
         })
     }
 
-    /// When a command that the buffer serves is done: the link carries one after the other.
+    /// Completion time of a command that the buffer serves: the link transfers one after the other.
     fn buffered(&mut self, now: Nanos, len: u64) -> Nanos {
         self.link = self.link.max(now + us(self.sheet.buffered_us)) + us(len as f64 / self.sheet.link_mb_s);
         self.link
@@ -328,12 +330,12 @@ impl Rotating {
         self.sheet.buffer_bytes / DIRTY_SHARE
     }
 
-    /// A flush holds later writes back, or it might never end.
+    /// During a flush later writes wait; otherwise the flush might never end.
     fn has_room(&self, len: u64) -> bool {
         self.flushes.is_empty() && self.dirty.bytes() + len <= self.dirty_max()
     }
 
-    /// Nothing is in the buffer only. Durable writes are on their way by themselves.
+    /// Whether the medium has all data. Durable writes reach it by themselves.
     fn is_clean(&self) -> bool {
         self.dirty.bytes() == 0 && !matches!(self.job, Some(Job::Clean))
     }

@@ -19,7 +19,7 @@ fn disk(runtime: &Runtime, name: &str, block_bytes: u32) -> Rc<ModelledDisk> {
     Rc::new(ModelledDisk::new(runtime.clone(), drive(name).unwrap(), Rc::new(inner)))
 }
 
-/// What to do to a disk: `depth` operations at a time, the n-th at the place that `at` gives.
+/// A load on a disk: `depth` operations at a time, the n-th at the place that `at` returns.
 struct Load {
     depth: u32,
     operations: u64,
@@ -28,7 +28,7 @@ struct Load {
     at: fn(u64) -> u64,
 }
 
-/// A place out of a fixed random sequence (`SplitMix64`), aligned to 4 KiB.
+/// The n-th place of a fixed random sequence (`SplitMix64`), aligned to 4 KiB.
 fn random(nth: u64) -> u64 {
     let mixed = (nth + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -125,7 +125,7 @@ fn sequential_rates_are_those_of_the_zones() {
         }
         if !sheet.write_cache {
             near(sequential(name, 8, true, outer), sheet.outer_mb_s, 0.025, name);
-            // Between two commands the next sector passes by, and comes round again a revolution later.
+            // Between two commands the next sector passes the head, and returns one revolution later.
             let transfer_us = f64::from(128 << 10) / sheet.outer_mb_s;
             let one_by_one = f64::from(128 << 10) / (60e6 / sheet.rpm + transfer_us);
             near(sequential(name, 1, true, outer), one_by_one, 0.05, name);
@@ -144,7 +144,7 @@ fn flash_has_the_sheets_latencies_and_rates() {
         near(sequential(name, 32, false, outer), sheet.read_mb_s, 0.03, name);
         near(sequential(name, 32, true, outer), sheet.write_mb_s, 0.03, name);
     }
-    // Not put in, but on the S4500's sheet too: 48000 reads and 21000 writes of 8 KiB at random.
+    // These are on the S4500's sheet but not in the model: 48000 reads and 21000 writes of 8 KiB at random.
     let of_8_kib = |writes| {
         let load =
             Load { depth: 32, operations: 5000, len: 8192, writes, at: |nth| random(nth) / 8192 * 8192 };
@@ -190,7 +190,7 @@ fn cached_writes_are_done_at_once_and_a_flush_waits_for_the_medium() {
 fn a_full_cache_takes_writes_as_fast_as_the_medium() {
     let load = Load { depth: 4, operations: 600, len: MIB, writes: true, at: |nth| nth * MIB };
     let (seconds, stats) = run("sata_7200_3_5", 512, &load);
-    // 128 MiB went into the cache, the rest at the rate of the outer zones.
+    // The cache took 128 MiB; the rest was written at the rate of the outer zones.
     near((stats.write_bytes as f64 - 128e6) / 1e6 / seconds, 250.0, 0.05, "MB/s");
 }
 
@@ -246,7 +246,7 @@ fn bytes_come_back_and_books_are_kept() {
         let disk = disk(&runtime, drive.name, 512);
         let (used, began) = (Rc::clone(&disk), runtime.now());
         let bytes = executor.run_in_virtual_time(async move {
-            // An operation without a waiting caller is done as well.
+            // An operation whose caller does not wait is done, too.
             drop(used.write(4096, Bytes::from(vec![3; 4096]), true));
             used.write(8192, Bytes::from(vec![4; 4096]), false).await.unwrap();
             used.flush().await.unwrap();

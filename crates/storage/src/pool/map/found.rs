@@ -1,4 +1,4 @@
-//! A cache of where a volume's pages are: a long chain of snapshots is searched at the first access only.
+//! A cache of the positions of a volume's pages: a long chain of snapshots is searched at the first access only.
 
 use super::{
     layers::{Found, LayerId, Layers},
@@ -9,20 +9,20 @@ use std::{
     collections::HashMap,
 };
 
-/// Leaves that are remembered: 1 KiB each.
+/// Cached leaves: 1 KiB each.
 const MOST_LEAVES: usize = 4096;
 
-/// What one volume has found. The layer of a page is the one that owns it, so freezing the volume's own layer changes
-/// nothing.
+/// The cached positions of one volume. They name the layer that owns each page, so they stay valid when the volume's
+/// own layer is frozen.
 #[derive(Debug, Default)]
 pub(crate) struct FoundPages {
     leaves: RefCell<HashMap<u64, Box<[Found; LEAF_PAGES as usize]>>>,
-    /// The merges of layers that these leaves know of.
+    /// The number of layer merges that these leaves include.
     merges: Cell<u64>,
 }
 
 impl FoundPages {
-    /// What page number `index` holds, seen from `top`.
+    /// The content of page number `index`, seen from `top`.
     pub(crate) fn get(&self, layers: &Layers, top: LayerId, index: u64) -> Found {
         if self.merges.replace(layers.merges()) != layers.merges() {
             self.forget();
@@ -40,14 +40,14 @@ impl FoundPages {
         leaf[place]
     }
 
-    /// The volume's own layer says something new of a page.
+    /// The volume's own layer has a new entry for a page.
     pub(crate) fn set(&self, index: u64, found: Found) {
         if let Some(leaf) = self.leaves.borrow_mut().get_mut(&(index / LEAF_PAGES)) {
             leaf[(index % LEAF_PAGES) as usize] = found;
         }
     }
 
-    /// The volume has become another one.
+    /// Empties the cache, because the volume has new contents.
     pub(crate) fn forget(&self) {
         self.leaves.borrow_mut().clear();
     }

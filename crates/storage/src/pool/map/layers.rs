@@ -7,10 +7,10 @@ use std::{
     ops::Range,
 };
 
-/// Names a layer; never 0, and never used again while the pool is open.
+/// Identifies a layer; never 0, and never used again while the pool is open.
 pub(crate) type LayerId = u64;
 
-/// What a page of a volume holds, seen from one layer.
+/// The content of a page of a volume, seen from one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Zero,
@@ -22,9 +22,9 @@ pub(crate) enum Found {
 pub(crate) struct Layer {
     /// The layer below; none: zeros.
     pub(crate) below: Option<LayerId>,
-    /// The volume that the layer was made for, by number.
+    /// The number of the volume for which the layer was made.
     pub(crate) owner: u64,
-    /// How many pages it owns.
+    /// Number of its pages.
     pub(crate) pages: u64,
     leaves: BTreeMap<u64, Box<Leaf>>,
     above: BTreeSet<LayerId>,
@@ -38,14 +38,14 @@ pub(crate) struct Layers {
     merges: u64,
 }
 
-/// What merging or removing a layer changed.
+/// The changes of a merge or removal of a layer.
 #[derive(Debug, Default)]
 pub(crate) struct Collapsed {
-    /// Layers whose record changed or went away.
+    /// Layers with a changed or removed record.
     pub(crate) layers: Vec<LayerId>,
-    /// Leaves that changed or went away.
+    /// Changed or removed leaves.
     pub(crate) leaves: Vec<(LayerId, u64)>,
-    /// Pages without an owner.
+    /// Pages that have no owner any more.
     pub(crate) pages: Vec<u32>,
 }
 
@@ -58,20 +58,20 @@ impl Layers {
         id
     }
 
-    /// Takes a layer over from storage; [`Layers::link`] follows when all are there.
+    /// Adds a stored layer; call [`Layers::link`] when all layers are loaded.
     pub(crate) fn load(&mut self, id: LayerId, below: Option<LayerId>, owner: u64) {
         self.last = self.last.max(id);
         self.by_id.insert(id, Layer { below, owner, ..Layer::default() });
     }
 
-    /// Tells the layer below of this one; false if there is no such layer.
+    /// Links this layer to the layer below it; false if that layer does not exist.
     pub(crate) fn link(&mut self, id: LayerId) -> bool {
         let Some(below) = self.by_id.get(&id).map(|layer| layer.below) else { return false };
         let Some(below) = below else { return true };
         self.by_id.get_mut(&below).is_some_and(|layer| layer.above.insert(id))
     }
 
-    /// Takes a leaf over from storage; false if there is no such layer.
+    /// Adds a stored leaf; false if there is no such layer.
     pub(crate) fn load_leaf(&mut self, id: LayerId, number: u64, leaf: Leaf) -> bool {
         let Some(layer) = self.by_id.get_mut(&id) else { return false };
         layer.pages += leaf.pages();
@@ -96,18 +96,18 @@ impl Layers {
         self.by_id.get(&id).is_some_and(|layer| layer.above.is_empty())
     }
 
-    /// A layer and all below it, from the top.
+    /// A layer and all layers below it, from the top.
     pub(crate) fn chain(&self, top: Option<LayerId>) -> impl Iterator<Item = (LayerId, &Layer)> {
         let with_id = |id: Option<LayerId>| id.and_then(|id| Some((id, self.by_id.get(&id)?)));
         std::iter::successors(with_id(top), move |(_, layer)| with_id(layer.below))
     }
 
-    /// What page number `index` of a volume holds, seen from `top`.
+    /// The content of page number `index` of a volume, seen from `top`.
     pub(crate) fn find(&self, top: LayerId, index: u64) -> Found {
         find_in(self.chain(Some(top)), index)
     }
 
-    /// What all pages of a leaf hold, seen from `top`.
+    /// The contents of all pages of a leaf, seen from `top`.
     pub(crate) fn find_leaf(&self, top: LayerId, number: u64) -> [Found; LEAF_PAGES as usize] {
         let mut found = [None; LEAF_PAGES as usize];
         for (id, layer) in self.chain(Some(top)) {
@@ -124,12 +124,12 @@ impl Layers {
         self.merges
     }
 
-    /// What it would hold if `top` said nothing.
+    /// The content if `top` had no entry.
     pub(crate) fn find_below(&self, top: LayerId, index: u64) -> Found {
         find_in(self.chain(Some(top)).skip(1), index)
     }
 
-    /// Sets what a layer says of a page, and returns the page that it owned there and owns no more.
+    /// Sets the slot of a page in a layer. Returns the page that the layer owned there before and owns no longer.
     pub(crate) fn set(&mut self, id: LayerId, index: u64, slot: Slot) -> Option<u32> {
         let layer = self.by_id.get_mut(&id)?;
         let number = index / LEAF_PAGES;
@@ -148,7 +148,7 @@ impl Layers {
         }
     }
 
-    /// The leaves within `numbers` of which any layer from `top` down to, not including, `end` says something.
+    /// The leaves within `numbers` for which any layer from `top` down to `end` (not included) has an entry.
     pub(crate) fn leaves_between(
         &self,
         top: LayerId,
@@ -161,15 +161,15 @@ impl Layers {
             .collect()
     }
 
-    /// The highest layer at or below both.
+    /// The highest layer that is at or below both.
     pub(crate) fn common(&self, one: LayerId, other: LayerId) -> Option<LayerId> {
         let ones: BTreeSet<LayerId> = self.chain(Some(one)).map(|(id, _)| id).collect();
         self.chain(Some(other)).map(|(id, _)| id).find(|id| ones.contains(id))
     }
 
-    /// Removes the unreferenced layer `id`, if at most one layer is above it. That layer takes over the entries that it
+    /// Removes the unreferenced layer `id`, if at most one layer is above it. The layer above gets the entries that it
     /// lacks, and its parent becomes the parent of `id`. One call moves at most `most` leaves; the layer is removed
-    /// with its last one. Readers see the same bytes all the time. Returns the number of moved leaves.
+    /// together with its last one. Readers see the same bytes all the time. Returns the number of moved leaves.
     pub(crate) fn collapse(&mut self, id: LayerId, most: usize, changes: &mut Collapsed) -> usize {
         let Some(layer) = self.by_id.get(&id).filter(|layer| layer.above.len() <= 1) else { return 0 };
         let (heir, below) = (layer.above.first().copied(), layer.below);
@@ -201,7 +201,7 @@ impl Layers {
         Some((number, leaf))
     }
 
-    /// Takes a layer out from between two others.
+    /// Unlinks a layer between two others.
     fn unlink(&mut self, id: LayerId, above: Option<LayerId>, below: Option<LayerId>) {
         self.by_id.remove(&id);
         if let Some(below) = below.and_then(|below| self.by_id.get_mut(&below)) {
@@ -213,7 +213,7 @@ impl Layers {
         }
     }
 
-    /// Hands a leaf over as it is, if the layer above has none there. Otherwise gives it back.
+    /// Moves a whole leaf, if the layer above has none there. Otherwise returns it.
     fn bequeath_leaf(
         &mut self,
         heir: Option<LayerId>,
@@ -236,7 +236,7 @@ impl Layers {
         None
     }
 
-    /// Gives what a removed layer said of one page to the layer above it.
+    /// Moves the entry of a removed layer for one page to the layer above it.
     fn bequeath(&mut self, heir: Option<LayerId>, index: u64, slot: Slot, changes: &mut Collapsed) {
         let said = heir.and_then(|heir| self.leaf(heir, index / LEAF_PAGES));
         let said = said.map_or(Slot::Below, |leaf| leaf.get((index % LEAF_PAGES) as usize));
@@ -244,7 +244,7 @@ impl Layers {
             if let Slot::Page(page) = slot {
                 changes.pages.push(page);
             }
-            // Entries of zeros are needed only while a layer below has data there.
+            // Entries of zeros are needed only if a layer below has data there.
             if let Some(heir) = heir.filter(|_| said == Slot::Zero) {
                 self.drop_idle_zero(heir, index);
             }
@@ -263,7 +263,7 @@ impl Layers {
     }
 }
 
-/// What the first layer that knows says of a page.
+/// The content of a page by the first layer with an entry.
 fn find_in<'a>(chain: impl Iterator<Item = (LayerId, &'a Layer)>, index: u64) -> Found {
     let place = (index % LEAF_PAGES) as usize;
     for (id, layer) in chain {
@@ -275,7 +275,7 @@ fn find_in<'a>(chain: impl Iterator<Item = (LayerId, &'a Layer)>, index: u64) ->
     Found::Zero
 }
 
-/// What a layer says; None if it leaves that to the layer below.
+/// The content of an entry; None if the layer below decides.
 fn said(layer: LayerId, slot: Slot) -> Option<Found> {
     match slot {
         Slot::Below => None,

@@ -3,10 +3,10 @@
 /// Volume pages that one leaf maps.
 pub(crate) const LEAF_PAGES: u64 = 64;
 
-/// What a layer says of one page of a volume.
+/// The entry of a layer for one page of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// Nothing: ask the layer below.
+    /// No entry: the layer below decides.
     Below,
     /// Zeros; hides the layer below.
     Zero,
@@ -14,13 +14,13 @@ pub(crate) enum Slot {
     Page(u32),
 }
 
-/// The slots of [`LEAF_PAGES`] pages in a row.
+/// The slots of [`LEAF_PAGES`] consecutive pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaf {
     slots: [Slot; LEAF_PAGES as usize],
 }
 
-/// How [`Slot::Zero`] is stored; a page follows as its number.
+/// The stored form of [`Slot::Zero`]; a page is stored as its number.
 const ZERO: u32 = u32::MAX;
 
 impl Leaf {
@@ -36,12 +36,12 @@ impl Leaf {
         self.slots[place]
     }
 
-    /// Sets a slot, and returns what it said before.
+    /// Sets a slot, and returns the old one.
     pub(crate) fn set(&mut self, place: usize, slot: Slot) -> Slot {
         std::mem::replace(&mut self.slots[place], slot)
     }
 
-    /// How many pages it names.
+    /// The number of its pages.
     pub(crate) fn pages(&self) -> u64 {
         self.slots.iter().filter(|slot| matches!(slot, Slot::Page(_))).count() as u64
     }
@@ -55,7 +55,7 @@ impl Leaf {
         self.slots.iter().all(|slot| *slot == Slot::Below)
     }
 
-    /// A bit per slot that says something, then the numbers of those slots: 12 bytes for one page, 264 for all.
+    /// A bit per slot with an entry, then the numbers of those slots: 12 bytes for one page, 264 for all.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut said = 0_u64;
         let mut bytes = vec![0; 8];
@@ -72,7 +72,7 @@ impl Leaf {
         bytes
     }
 
-    /// The reverse of [`Leaf::encode`]; None if these are not a leaf's bytes.
+    /// The reverse of [`Leaf::encode`]; None if the bytes are not a leaf.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (said, numbers) = bytes.split_first_chunk::<8>()?;
         let said = u64::from_le_bytes(*said);

@@ -1,7 +1,7 @@
 //! The state of a pool in memory: volumes, snapshots, layers, pages, settings. Open this file first.
 //!
-//! A change is made here first, at one instant, and marked as not stored. A [`Batch`] holds all changes that are not stored
-//! at one instant, so the disk always holds a state that the pool had.
+//! A change is made here first, at one instant, and marked as not stored. A [`Batch`] holds all changes that are not
+//! stored at one instant. So the state on disk is always one past state of the pool.
 
 mod found;
 mod layers;
@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A volume as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeRecord {
-    /// Never used again while anything remains of the volume.
+    /// Never used again while any part of the volume remains.
     pub(crate) id: u64,
     pub(crate) size_bytes: u64,
-    /// The layer that it writes into.
+    /// The layer to which it writes.
     pub(crate) layer: LayerId,
 }
 
@@ -47,10 +47,10 @@ pub(crate) struct Contents {
     pub(crate) settings: BTreeMap<String, Bytes>,
 }
 
-/// For each key what it says now, or None if it is gone.
+/// The current value of each key; None if the key was removed.
 type Rows<K, V> = Vec<(K, Option<V>)>;
 
-/// What one transaction stores.
+/// The contents of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) volumes: Rows<String, VolumeRecord>,
@@ -59,9 +59,9 @@ pub(crate) struct Batch {
     pub(crate) layers: Rows<LayerId, (Option<LayerId>, u64)>,
     pub(crate) leaves: Rows<(LayerId, u64), Vec<u8>>,
     pub(crate) settings: Rows<String, Bytes>,
-    /// Pages that are given up with it.
+    /// Pages that it releases.
     pub(crate) released: Vec<u32>,
-    /// Changes up to this one are in it.
+    /// It contains the changes up to this one.
     pub(crate) version: u64,
 }
 
@@ -75,7 +75,7 @@ struct Dirty {
     settings: BTreeSet<String>,
 }
 
-/// See the module.
+/// See the module text.
 #[derive(Debug)]
 pub(crate) struct Map {
     pub(crate) layers: Layers,
@@ -94,7 +94,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// A map of nothing, over `count` free pages.
+    /// An empty map over `count` free pages.
     pub(crate) fn new(count: u32) -> Self {
         Self {
             layers: Layers::default(),
@@ -110,7 +110,7 @@ impl Map {
         }
     }
 
-    /// Takes over what was stored. Errors: what contradicts itself, in words; two owners of a page, for instance.
+    /// Loads the stored contents. Errors: contradictions, in words; for instance two owners of a page.
     pub(crate) fn load(count: u32, contents: Contents) -> Result<Self, String> {
         let mut map = Self::new(count);
         map.last_volume = contents.volumes.values().map(|volume| volume.id).max().unwrap_or(0);
@@ -119,7 +119,7 @@ impl Map {
             map.last_volume = map.last_volume.max(*owner);
         }
         for (id, below, _) in &contents.layers {
-            // Layers are made from the bottom up, so there is no ring of them.
+            // Layers are made from the bottom up, so they cannot form a ring.
             if !map.layers.link(*id) || below.is_some_and(|below| below >= *id) {
                 return Err(format!("layer {id} is above a layer that cannot be below it"));
             }
@@ -208,7 +208,7 @@ impl Map {
         id
     }
 
-    /// Sets what a layer says of a page. A page that it owned there before is given up.
+    /// Sets the slot of a page in a layer. A page that the layer owned there before is released.
     pub(crate) fn set(&mut self, layer: LayerId, index: u64, slot: Slot) {
         if let Some(page) = self.layers.set(layer, index, slot) {
             self.pages.release(page);
@@ -217,9 +217,9 @@ impl Map {
         self.version += 1;
     }
 
-    /// Removes and merges the layers that nothing refers to, up to so many leaves of them. Only what is durable may refer
-    /// to nothing: as long as a crash could bring a snapshot back, its layer must not be merged into one that is written
-    /// to. Returns whether something may be left to do.
+    /// Removes and merges the layers without references, up to so many of their leaves. The loss of the references must
+    /// be durable: as long as a crash could restore a snapshot, its layer must not be merged into one that is written
+    /// to. Returns whether work may be left.
     pub(crate) fn collapse(&mut self, most: usize) -> bool {
         let used: BTreeSet<LayerId> = self
             .volumes
@@ -251,7 +251,7 @@ impl Map {
         self.version
     }
 
-    /// The change to wait for before what a layer says of a page is durable; None if it is.
+    /// The change that makes the slot of a page durable; None if it is durable already.
     pub(crate) fn pending(&self, layer: LayerId, index: u64) -> Option<u64> {
         let leaf = (layer, index / LEAF_PAGES);
         if self.dirty.leaves.contains(&leaf) {
@@ -261,7 +261,7 @@ impl Map {
         }
     }
 
-    /// Everything that changed since the last batch; None if nothing did.
+    /// All changes since the last batch; None if there are none.
     pub(crate) fn take_batch(&mut self) -> Option<Batch> {
         if self.taken == self.version {
             return None;

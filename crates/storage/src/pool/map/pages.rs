@@ -17,20 +17,20 @@ struct Inner {
     /// A bit per page; set: free.
     free: Vec<u64>,
     free_count: u64,
-    /// A bit per page; set: it was in use, so that the disk below has space for it.
+    /// A bit per page; set: it was in use before, so the disk below has space for it.
     used: Vec<u64>,
     count: u64,
     /// Where the search for a free page continues, so that sequential writes get sequential pages.
     cursor: usize,
-    /// Pages given up, of which that is not durable yet.
+    /// Released pages whose release is not durable yet.
     released: Vec<u32>,
-    /// How many of those are being stored.
+    /// How many releases are being stored.
     settling: u64,
-    /// Transfers under way, per page.
+    /// Transfers in progress, per page.
     pins: HashMap<u32, u32>,
-    /// Pages whose giving up is durable, but that are still pinned.
+    /// Pages whose release is durable, but that are still pinned.
     lingering: HashSet<u32>,
-    /// Who waits for one of those.
+    /// Tasks that wait for one of those.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
@@ -60,27 +60,27 @@ impl Pages {
         self.0.borrow().count
     }
 
-    /// Pages that can be had now.
+    /// Pages that are free now.
     pub(crate) fn free(&self) -> u64 {
         self.0.borrow().free_count
     }
 
-    /// Pages that will be free once everything so far is durable.
+    /// Pages that are free as soon as all changes so far are durable.
     pub(crate) fn returning(&self) -> u64 {
         let inner = self.0.borrow();
         inner.released.len() as u64 + inner.settling
     }
 
-    /// Pages that will be free once the transfers under way are over.
+    /// Pages that are free as soon as their transfers have ended.
     pub(crate) fn lingering(&self) -> u64 {
         self.0.borrow().lingering.len() as u64
     }
 
-    /// Waits until the next of those is free.
+    /// Waits until the next of those pages is free.
     pub(crate) async fn unpinned(&self) {
         let (sender, receiver) = oneshot::channel();
         self.0.borrow_mut().waiting.push(sender);
-        // Dropping the sender is the signal.
+        // The dropped sender is the signal.
         let _ = receiver.await;
     }
 
@@ -94,31 +94,31 @@ impl Pages {
         is_claimed
     }
 
-    /// Takes a free page. It goes back when the guard is dropped, unless it is kept.
+    /// Takes a free page. It is returned when the guard is dropped, unless it is kept.
     pub(crate) fn take(&self) -> Option<FreshPage> {
         let page = self.0.borrow_mut().take()?;
         Some(FreshPage { pages: self.clone(), page, is_kept: false })
     }
 
-    /// Takes a free page that was in use before, for when the disk below has no space for others.
+    /// Takes a free page that was in use before, because the disk below has no space for others.
     pub(crate) fn take_used(&self) -> Option<FreshPage> {
         let page = self.0.borrow_mut().take_used()?;
         Some(FreshPage { pages: self.clone(), page, is_kept: false })
     }
 
-    /// Gives a page up. It is handed out by [`Pages::take_released`] next.
+    /// Releases a page. The next [`Pages::take_released`] returns it.
     pub(crate) fn release(&self, page: u32) {
         self.0.borrow_mut().released.push(page);
     }
 
-    /// What was given up since the last call.
+    /// The pages that were released since the last call.
     pub(crate) fn take_released(&self) -> Vec<u32> {
         let mut inner = self.0.borrow_mut();
         inner.settling += inner.released.len() as u64;
         std::mem::take(&mut inner.released)
     }
 
-    /// The giving up of these pages is durable.
+    /// The release of these pages is durable.
     pub(crate) fn settle(&self, released: Vec<u32>) {
         let mut inner = self.0.borrow_mut();
         inner.settling -= released.len() as u64;
@@ -131,7 +131,7 @@ impl Pages {
         }
     }
 
-    /// Keeps a page from being used for anything else while it is read or written.
+    /// Prevents another use of a page while it is read or written.
     pub(crate) fn pin(&self, page: u32) -> Pin {
         *self.0.borrow_mut().pins.entry(page).or_default() += 1;
         Pin { pages: self.clone(), page }
@@ -188,7 +188,7 @@ impl Inner {
         let both = |word: &usize| self.free[*word] & self.used[*word];
         let word = (0..self.free.len()).find(|word| both(word) != 0)?;
         let page = word as u32 * 64 + both(&word).trailing_zeros();
-        // If it finds no space either, it is not tried again.
+        // If it has no space either, it is not tried again.
         self.used[word] &= !(1 << (page % 64));
         self.claim(page).then_some(page)
     }
@@ -204,7 +204,7 @@ impl fmt::Debug for Pages {
     }
 }
 
-/// A page that nothing refers to yet.
+/// A page without references yet.
 #[derive(Debug)]
 pub(crate) struct FreshPage {
     pages: Pages,
@@ -217,7 +217,7 @@ impl FreshPage {
         self.page
     }
 
-    /// Something refers to it from now on.
+    /// The page has a reference from now on.
     pub(crate) fn keep(mut self) -> u32 {
         self.is_kept = true;
         self.pages.0.borrow_mut().note_used(self.page);

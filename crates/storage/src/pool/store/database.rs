@@ -28,9 +28,9 @@ const LAYERS: TableDefinition<'_, u64, (u64, u64)> = TableDefinition::new("layer
 const LEAVES: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("leaves");
 const SETTINGS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("settings");
 
-/// How often space is looked for where there was none.
+/// Interval of the attempts to get space.
 const LOOK_FOR_SPACE_NS: Nanos = 100_000_000;
-/// The database keeps nothing of its file: that is in memory anyway.
+/// The database needs no cache of its file, because the file is in memory.
 const CACHE_BYTES: usize = 1 << 20;
 
 /// A pool's database.
@@ -54,8 +54,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the database from the first copy that is whole, mends the other one, and reads everything. Returns also how
-    /// many copies were damaged.
+    /// Opens the database from the first complete copy, repairs the other one, and reads everything. Also returns the
+    /// number of damaged copies.
     pub(crate) async fn open(
         disk: Rc<dyn Disk>,
         layout: &Layout,
@@ -83,13 +83,14 @@ impl Store {
 
     fn open_copy(file: Vec<u8>, max_bytes: u64) -> Result<(Database, Image, Contents), StoreError> {
         let image = Image::new(file, max_bytes);
-        // Never closed cleanly, the database always verifies all of its checksums here.
+        // The database was never closed cleanly, so it always verifies all of its checksums here.
         let database = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(image.clone())?;
         let contents = read_all(&database)?;
         Ok((database, image, contents))
     }
 
-    /// Brings both copies to what copy `good` came to when it was opened. Until one is done, the other is left alone.
+    /// Brings both copies to the state that copy `good` had after it was opened. The other copy is not changed before
+    /// the first one is done.
     async fn mend(&self, good: usize, files: &[Option<Vec<u8>>; 2]) -> Result<(), StoreError> {
         let steps = self.image.take_steps();
         if files[0] == files[1] {
@@ -103,7 +104,7 @@ impl Store {
         Ok(())
     }
 
-    /// Changes the tables in memory. [`Store::write`] makes that durable.
+    /// Changes the tables in memory. [`Store::write`] makes the change durable.
     pub(crate) fn transact(&self, batch: &Batch) -> Result<(), StoreError> {
         let transaction = self.database.begin_write()?;
         {
@@ -134,7 +135,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what changed in memory to the disk; waits for space if there should be none.
+    /// Writes the changes in memory to the disk; waits if there is no space.
     pub(crate) fn write(&self, runtime: &Runtime) -> impl Future<Output = Result<(), DiskError>> + use<> {
         let (steps, mirror): (Vec<Step>, _) = (self.image.take_steps(), self.mirror.clone());
         let runtime = runtime.clone();
@@ -142,7 +143,7 @@ impl Store {
             for step in steps {
                 while let Err(error) = mirror.apply(step.clone()).await {
                     match error {
-                        // In memory all of it has happened: it must come to that on the disk, however late.
+                        // The changes are made in memory, so they must reach the disk, however late.
                         DiskError::NoSpace(_) => runtime.sleep(LOOK_FOR_SPACE_NS).await,
                         error => return Err(error),
                     }
@@ -152,7 +153,7 @@ impl Store {
         }
     }
 
-    /// Whether there is room for more than pages.
+    /// Whether there is space for more than pages.
     pub(crate) fn may_grow(&self) -> bool {
         self.image.may_grow()
     }
@@ -201,7 +202,7 @@ fn read_all(database: &Database) -> Result<Contents, StoreError> {
     Ok(contents)
 }
 
-/// Why the metadata cannot be had.
+/// Why the metadata cannot be read or written.
 #[derive(Debug, Error)]
 pub(crate) enum StoreError {
     #[error(transparent)]

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The file. Cheap to clone: the database has one, the writer of its steps another.
+/// The file. Cheap to clone: the database has one, the writer of its steps has another.
 #[derive(Clone, Debug)]
 pub(crate) struct Image(Arc<Mutex<Inner>>);
 
@@ -25,7 +25,7 @@ struct Inner {
     steps: Vec<Step>,
 }
 
-/// What must be durable before the next step begins. Within a step nothing has an order.
+/// Writes that must be durable before the next step begins. Within a step there is no order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     /// The file's new length.
@@ -46,7 +46,7 @@ impl Image {
         std::mem::take(&mut self.lock().steps)
     }
 
-    /// Whether the file may still double its length, which is how it grows.
+    /// Whether the file may still double its length; it always grows by doubling.
     pub(crate) fn may_grow(&self) -> bool {
         let inner = self.lock();
         inner.bytes.len() as u64 * 2 <= inner.max_bytes
@@ -58,7 +58,7 @@ impl Image {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing here panics half-way through a change.
+        // No change here can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,7 +85,7 @@ impl Inner {
         runs.into_iter()
             .filter_map(|(first, end)| {
                 let (start, end) = (first * BLOCK_BYTES, (end * BLOCK_BYTES).min(len));
-                // A shrunken file leaves nothing to write behind its end.
+                // Blocks behind the end of a shrunken file need not be written.
                 let bytes = self.bytes.get(start as usize..end as usize).filter(|bytes| !bytes.is_empty())?;
                 let mut padded = bytes.to_vec();
                 padded.resize(bytes.len().next_multiple_of(BLOCK_BYTES as usize), 0);

@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 /// Unit in which metadata is written.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
-/// A block that says what it is and can be checked: magic, length, body, CRC32C, zeros.
+/// A block that names its kind and can be checked: magic, length, body, CRC32C, zeros.
 fn seal(magic: [u8; 8], body: &[u8]) -> Bytes {
     let mut block = BytesMut::with_capacity(BLOCK_BYTES as usize);
     block.extend_from_slice(&magic);
@@ -28,7 +28,7 @@ fn seal(magic: [u8; 8], body: &[u8]) -> Bytes {
     block.freeze()
 }
 
-/// The body of a block that [`seal`] made; None if it is anything else.
+/// The body of a block that [`seal`] made; None for any other block.
 fn unseal(magic: [u8; 8], block: &[u8]) -> Option<&[u8]> {
     let len = u32::from_le_bytes(block.strip_prefix(magic.as_slice())?.first_chunk().copied()?) as usize;
     let (sealed, rest) = block.split_at_checked(len.checked_add(12)?)?;

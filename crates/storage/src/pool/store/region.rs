@@ -21,7 +21,7 @@ impl Region {
         Self { disk, offset }
     }
 
-    /// The file as this copy has it; None if the copy was never finished, or has become unreadable or damaged.
+    /// The file of this copy; None if the copy was never completed, or is unreadable or damaged.
     pub(crate) async fn read(&self, max_bytes: u64) -> Result<Option<Vec<u8>>, DiskError> {
         let head = match self.disk.read(self.offset, BytesMut::zeroed(BLOCK_BYTES as usize)).await {
             Ok(head) => head,
@@ -29,7 +29,7 @@ impl Region {
             Err(error) => return Err(error),
         };
         let len = unseal(MAGIC, &head).and_then(|body| Some(u64::from_le_bytes(body.try_into().ok()?)));
-        // Length 0: a copy in the making.
+        // Length 0: the copy was not completed.
         let Some(len) = len.filter(|len| (1..=max_bytes).contains(len)) else { return Ok(None) };
         let mut bytes = Vec::with_capacity(len as usize);
         while (bytes.len() as u64) < len {
@@ -44,7 +44,7 @@ impl Region {
         Ok(Some(bytes))
     }
 
-    /// Makes this copy hold `file` and nothing else. Until that is done the copy counts as none.
+    /// Makes this copy hold exactly `file`. Until that is done the copy is invalid.
     pub(crate) async fn rewrite(&self, file: Bytes) -> Result<(), DiskError> {
         self.write_head(0).await?;
         let len = file.len() as u64;
@@ -90,7 +90,7 @@ impl Mirror {
         Self { copies: offsets.map(|offset| Region::new(Rc::clone(&disk), offset)), disk }
     }
 
-    /// Makes a step durable, which may be repeated. It is over when nothing of it is under way.
+    /// Makes a step durable; it may be repeated. When it returns, no operation is in progress.
     pub(crate) async fn apply(&self, step: Step) -> Result<(), DiskError> {
         let [one, other] = &self.copies;
         let (first, second) = join(one.write(step.clone()), other.write(step)).await;

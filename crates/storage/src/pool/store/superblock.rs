@@ -9,25 +9,25 @@ use bytes::BytesMut;
 
 const MAGIC: [u8; 8] = *b"LNRTPOOL";
 const VERSION: u64 = 1;
-/// Room for one page in the database: at most 80 bytes in a half-full tree, twice for copy on write, twice for growth.
+/// Space for one page in the database: at most 80 bytes in a half-full tree, twice for copy on write, twice for growth.
 const METADATA_BYTES_PER_PAGE: u64 = 320;
 const MIN_METADATA_BYTES: u64 = 4 << 20;
 
-/// How a pool divides its disk.
+/// The division of a pool's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "units end a name")]
 pub(crate) struct Layout {
     pub(crate) disk_bytes: u64,
     pub(crate) page_bytes: u64,
-    /// Of each of the two copies, head included.
+    /// Size of each of the two copies, with its head.
     pub(crate) metadata_bytes: u64,
 }
 
-/// The contents of the places of superblocks.
+/// The contents of the two places for superblocks.
 pub(crate) enum Superblocks {
-    /// Nothing that a pool could have written.
+    /// No part of a pool.
     None,
-    /// At least one is whole.
+    /// At least one is valid.
     Found { layout: Layout, both: bool },
 }
 
@@ -54,7 +54,7 @@ impl Layout {
         [BLOCK_BYTES, self.disk_bytes.saturating_sub(BLOCK_BYTES + self.metadata_bytes)]
     }
 
-    /// What the database's file may grow to.
+    /// Largest size of the database's file.
     pub(crate) fn max_file_bytes(&self) -> u64 {
         self.metadata_bytes - BLOCK_BYTES
     }
@@ -66,7 +66,7 @@ impl Layout {
 
     pub(crate) fn pages(&self) -> u32 {
         let room = self.metadata()[1].saturating_sub(self.first_page());
-        // The last numbers mean something else in a leaf.
+        // The highest numbers have other meanings in a leaf.
         u32::try_from(room / self.page_bytes).unwrap_or(u32::MAX).min(u32::MAX - 2)
     }
 
@@ -74,7 +74,8 @@ impl Layout {
         self.first_page() + u64::from(page) * self.page_bytes
     }
 
-    /// Writes both superblocks, the far one first: with the near one the pool is there.
+    /// Writes both superblocks, the one at the end first: the pool exists as soon as the one at the beginning is
+    /// written.
     pub(crate) async fn store(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         let words = [VERSION, self.disk_bytes, self.page_bytes, self.metadata_bytes];
         let block = seal(MAGIC, words.map(u64::to_le_bytes).as_flattened());
@@ -83,7 +84,7 @@ impl Layout {
         disk.write(near, block, true).await
     }
 
-    /// Reserves the space of everything but pages.
+    /// Reserves the space of everything except pages.
     pub(crate) async fn reserve(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         if !disk.is_thin() {
             return Ok(());
@@ -101,7 +102,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Reads the superblocks. Errors: none is whole, but something of a pool is there; or they do not fit the disk.
+    /// Reads the superblocks. Errors: none is valid, but parts of a pool were found; or they do not fit the disk.
     pub(crate) async fn find(disk: &dyn Disk) -> Result<Superblocks, PoolError> {
         let corrupt = |reason: &str| {
             PoolError::Disk(DiskError::Corrupt { name: disk.name().to_owned(), reason: reason.to_owned() })

@@ -1,7 +1,7 @@
 //! Background work: initialising stripes, rebuilding members, scrubbing.
 //!
-//! One worker per group takes a window of stripes at a time, under their locks, and rests in between as long as the rate
-//! demands.
+//! One worker per group processes a window of stripes at a time, under their locks, and pauses in between to keep the
+//! rate.
 
 use super::{
     super::{
@@ -29,7 +29,7 @@ use std::{
 const WINDOW_BYTES: u64 = 512 << 10;
 const LEN: usize = UNIT as usize;
 
-/// How long the worker rests when a member has no space for what it is to hold.
+/// How long the worker pauses if a member has no space.
 const SPACE_REST_NS: Nanos = 10 * LOOK_FOR_SPACE_NS;
 
 /// The worker of a group.
@@ -41,7 +41,7 @@ pub(super) struct Background {
     scrub: RefCell<Option<Scrub>>,
 }
 
-/// What the worker came to.
+/// The result of one step of the worker.
 enum Step {
     /// So many bytes of each member were worked on.
     Done(u64),
@@ -51,14 +51,14 @@ enum Step {
     Nothing,
 }
 
-/// Content that was put where it was not.
+/// The result of writing contents where they differed.
 #[derive(Default)]
 struct Agreed {
-    /// Units that were others.
+    /// Units that differed.
     differing: u64,
-    /// Of those, made right.
+    /// Of those, repaired units.
     put: u64,
-    /// Why not all of them.
+    /// Why some were not repaired.
     no_space: Option<DiskError>,
 }
 
@@ -80,19 +80,19 @@ struct Scrub {
     done: Vec<oneshot::Sender<ScrubReport>>,
 }
 
-/// What a scrub came to, in blocks of 4 KiB.
+/// The result of a scrub, in blocks of 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
-    /// Could not be read, or did not agree with their checksum or their stripe.
+    /// Blocks that could not be read, or did not agree with their checksum or their stripe.
     pub mismatches_found: u64,
-    /// Of those, made right.
+    /// Of those, repaired blocks.
     pub mismatches_mended: u64,
-    /// Beyond what redundancy can give back; reading them is an error.
+    /// Blocks that redundancy cannot restore; a read of them returns an error.
     pub lost: u64,
 }
 
 impl Background {
-    /// What goes on, and how far it is; nothing does in a group that has failed.
+    /// The current task and its progress; a failed group has none.
     pub(super) fn task(&self, group: &Group) -> Option<RaidTask> {
         if group.has_failed.get() {
             return None;
@@ -143,7 +143,7 @@ impl Group {
                     }
                 };
                 drop(group);
-                // At least until the clock moves: others have their turn.
+                // The clock must move at least once, so that other tasks run.
                 runtime.sleep(rest.max(1)).await;
             }
         });
@@ -178,7 +178,7 @@ impl Group {
         }
     }
 
-    /// The member that is being rebuilt, and how far.
+    /// The member that is being rebuilt, and its progress.
     fn rebuilding(&self) -> Option<(usize, u64)> {
         let slots = self.slots.borrow();
         let mut rebuilding = slots.iter().enumerate().filter_map(|(number, slot)| match slot.state {
@@ -213,9 +213,9 @@ impl Group {
         Ok(())
     }
 
-    /// After a power cut copies may differ, and parity may tell of older data. What a host has read must be there after the
-    /// next cut, also if a disk fails with it: first all are made to agree, for good. If a thin member has no space for
-    /// that, reads go on without.
+    /// After a power cut copies may differ, and parity may match older data. Data that a host has read must survive
+    /// another power cut, even if a disk fails with it. So first all parts are made to agree, durably. If a thin member
+    /// has no space for this, reads continue without it.
     pub(super) async fn make_sure(self: &Rc<Self>, stripe: u64) {
         while self.write_intent.is_unsure(stripe) && !self.has_failed.get() {
             if !self.write_intent.is_synced(stripe) && self.sync_one(stripe).await.is_err() {
@@ -237,7 +237,8 @@ impl Group {
         }
     }
 
-    /// Makes parity, or copies, agree with the data. The caller holds the stripe. Error: a thin member has no space for it.
+    /// Makes parity, or copies, agree with the data. The caller has the lock of the stripe. Error: a thin member has no
+    /// space.
     pub(super) async fn sync_stripe(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let rows = self.geometry.all_rows(stripe);
         let no_space = match self.geometry.code {
@@ -270,7 +271,7 @@ impl Group {
         join_all(putting.collect::<Vec<_>>()).await.into_iter().sum()
     }
 
-    /// Writes a position's content unless it is there already; units in `but` are left alone.
+    /// Writes the content of a position unless it is there already; units in `but` are not changed.
     async fn put_if_other(
         self: &Rc<Self>,
         rows: Rows,
@@ -279,7 +280,7 @@ impl Group {
         but: &[usize],
     ) -> Agreed {
         let slot = self.geometry.slot(rows.stripe, position);
-        // A missing member has nothing to compare.
+        // There is nothing to compare on a missing member.
         let Some(disk) = self.usable(slot, rows.stripe) else { return Agreed::default() };
         let place = self.geometry.place(rows);
         let there = disk.read(place, BytesMut::zeroed(bytes.len())).await;
@@ -310,7 +311,7 @@ impl Group {
         agreed
     }
 
-    /// Makes copies agree with the first that can be read. Returns also the number of units that are lost.
+    /// Makes copies agree with the first readable one. Also returns the number of lost units.
     async fn agree(self: &Rc<Self>, rows: Rows) -> (Agreed, u64) {
         let slots: Vec<usize> =
             (0..self.geometry.members).filter(|&slot| self.usable(slot, rows.stripe).is_some()).collect();
@@ -330,7 +331,7 @@ impl Group {
         (agreed, lost.len() as u64)
     }
 
-    /// Remembers the checksums of data that was read and is right, but for some units.
+    /// Records the checksums of data that was read and is right, except for some units.
     fn know(&self, rows: Rows, blocks: &BTreeMap<usize, Bytes>, but: &[(usize, usize)]) {
         let first = self.geometry.unit(rows);
         for (&position, bytes) in blocks {
@@ -349,14 +350,14 @@ impl Group {
             locks.push(self.locks.take(stripe, Hold::Exclusive).await);
         }
         let disk = self.slots.borrow()[slot].disk.clone();
-        // The disk failed again meanwhile.
+        // The disk has failed again.
         let Some(disk) = disk else { return Ok(()) };
         let rebuilt = join_all(stripes.clone().map(|stripe| self.rebuild_stripe(stripe, slot, &disk))).await;
         rebuilt.into_iter().collect::<Result<Vec<_>, _>>()?;
         let saved = {
             let mut slots = self.slots.borrow_mut();
             let slot = &mut slots[slot];
-            // It may have failed meanwhile, or even been replaced.
+            // It may have failed or been replaced since.
             let is_other = !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, &disk));
             if is_other || slot.state != SlotState::Rebuilding(stripes.start) || self.has_failed.get() {
                 return Ok(());
@@ -378,7 +379,7 @@ impl Group {
         Ok(())
     }
 
-    /// Error: the new member, or another one whose parity has to be made right first, is thin and has no space.
+    /// Error: a thin member has no space: the new member, or another one whose parity must be repaired first.
     async fn rebuild_stripe(
         self: &Rc<Self>,
         stripe: u64,
@@ -394,7 +395,7 @@ impl Group {
         }
         let mut fetched = self.fetch(rows, &[position]).await;
         if !fetched.lost.is_empty() {
-            // What cannot be had back must not be taken for the zeros that the new disk gets instead.
+            // A block that cannot be restored must not be read as the zeros that the new disk gets instead.
             self.mark_lost(rows, &fetched.lost).await;
             fetched = self.fetch(rows, &[position]).await;
         }
@@ -416,7 +417,7 @@ impl Group {
         Ok(())
     }
 
-    /// The member holds everything: from the next superblock on it counts.
+    /// The member is complete: it counts from the next superblock on.
     async fn end_rebuild(self: &Rc<Self>, slot: usize, disk: &Rc<dyn Disk>) {
         let units = self.geometry.stripes * self.geometry.chunk / UNIT;
         self.write_sums(0..units, Some(slot)).await;
@@ -455,7 +456,7 @@ impl Group {
         let lost = join_all(stripes.clone().map(|stripe| self.scrub_stripe(stripe))).await;
         let is_done = {
             let mut scrub = self.background.scrub.borrow_mut();
-            // The scrub was stopped meanwhile.
+            // The scrub was stopped.
             let Some(scrub) = scrub.as_mut() else { return };
             scrub.next = stripes.end;
             scrub.lost += lost.into_iter().sum::<u64>();
@@ -469,14 +470,14 @@ impl Group {
 
     /// Completes the callers that wait for the scrub.
     fn end_scrub(&self) {
-        // No scrub is under way.
+        // No scrub is in progress.
         let Some(scrub) = self.background.scrub.take() else { return };
         let report = ScrubReport {
             mismatches_found: self.counters().mismatches_found - scrub.found,
             mismatches_mended: self.counters().mismatches_mended - scrub.mended,
             lost: scrub.lost,
         };
-        // Without this an aborted scrub would look like a finished one.
+        // Otherwise an aborted scrub would look like a complete one.
         if !self.has_failed.get() {
             for done in scrub.done {
                 let _ = done.send(report);
@@ -532,7 +533,7 @@ impl Group {
     }
 }
 
-/// The scrub of a group that failed meanwhile.
+/// The result for a scrub of a group that failed during it.
 pub(in super::super) async fn scrubbed(
     group: Rc<Group>,
     report: oneshot::Receiver<ScrubReport>,

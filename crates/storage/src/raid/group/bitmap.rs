@@ -1,8 +1,8 @@
-//! A row of flags.
+//! A bitmap of flags.
 
 use std::ops::Range;
 
-/// Flags by number, all of them down at first.
+/// Flags by number, all clear at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bitmap {
     words: Vec<u64>,
@@ -14,7 +14,7 @@ impl Bitmap {
         Self { words: vec![0; len.div_ceil(64) as usize], len }
     }
 
-    /// Flags as they were written by [`Self::words`]; missing ones are down.
+    /// Flags as written by [`Self::words`]; missing ones are clear.
     pub(super) fn from_words(len: u64, words: &[u64]) -> Self {
         let mut bits = Self::new(len);
         for (into, word) in bits.words.iter_mut().zip(words) {
@@ -40,7 +40,7 @@ impl Bitmap {
         range.for_each(|number| self.set(number, up));
     }
 
-    /// The first flag at or after `from` that is up.
+    /// The first set flag at or after `from`.
     pub(super) fn next(&self, from: u64) -> Option<u64> {
         let mut at = from;
         while at < self.len {
@@ -58,7 +58,7 @@ impl Bitmap {
         self.next(range.start).is_some_and(|found| found < range.end)
     }
 
-    /// Takes down the flags that are not up in `others`.
+    /// Clears the flags that are not set in `others`.
     pub(super) fn keep(&mut self, others: &Self) {
         for (word, other) in self.words.iter_mut().zip(&others.words) {
             *word &= other;

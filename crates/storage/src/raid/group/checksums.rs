@@ -1,4 +1,4 @@
-//! Checksums of a group's units: CRC32C by member and unit, in memory, page by page as they are needed.
+//! Checksums of a group's units: CRC32C by member and unit, in memory; pages are read when they are needed.
 //!
 //! A page on a member begins with a checksum of its own, which covers whose page it is, so that pages of an earlier set, of
 //! another member or torn ones are ignored. Checksum 0 means "not known": such a unit is used as it is read.
@@ -21,7 +21,7 @@ const PAGES_MAX: usize = 64 << 10;
 pub(super) struct Checksums {
     layout: Layout,
     pages: RefCell<BTreeMap<Key, Page>>,
-    /// Per slot: whose pages on disk count, and which.
+    /// Per slot: which pages on disk are valid.
     slots: RefCell<Vec<OnDisk>>,
 }
 
@@ -36,7 +36,7 @@ struct Page {
 #[derive(Clone, Debug, Default)]
 struct OnDisk {
     seed: u32,
-    /// None: every page may be there.
+    /// None: every page may exist.
     written: Option<HashSet<u64>>,
 }
 
@@ -45,14 +45,15 @@ impl Checksums {
         Self { layout, pages: RefCell::default(), slots: RefCell::new(vec![OnDisk::default(); slots]) }
     }
 
-    /// A slot begins with `seed`, which tells its disk from all others. Its pages on disk are read only if it `is_old`.
+    /// Starts a slot with `seed`, which distinguishes its disk from all others. Its pages on disk are read only if it
+    /// `is_old`.
     pub(super) fn begin(&self, slot: usize, seed: u32, is_old: bool) {
         self.pages.borrow_mut().retain(|key, _| key.0 != slot);
         self.slots.borrow_mut()[slot] = OnDisk { seed, written: (!is_old).then(HashSet::new) };
     }
 
-    /// Pages that must be read before the units' checksums can be used: page and its offset on the member. What needs no
-    /// reading is there from now on.
+    /// Pages that must be read before the checksums of the units can be used: page and its offset on the member. Pages
+    /// that need no reading are in memory from now on.
     pub(super) fn missing(&self, slot: usize, units: Range<u64>) -> Vec<(u64, u64)> {
         let mut pages = self.pages.borrow_mut();
         let slots = self.slots.borrow();
@@ -70,7 +71,7 @@ impl Checksums {
         missing
     }
 
-    /// Takes a page that was read; none: it could not be. Checksums of units that `is_stale` are left out.
+    /// Takes a page that was read; None: the read failed. Checksums of units that `is_stale` are ignored.
     pub(super) fn take(&self, slot: usize, page: u64, bytes: Option<&[u8]>, is_stale: impl Fn(u64) -> bool) {
         let mut taken = Page::blank();
         let seed = self.slots.borrow()[slot].seed;
@@ -112,7 +113,7 @@ impl Checksums {
         }
     }
 
-    /// The contents of the units are not known any more, and neither are their checksums.
+    /// The contents of the units are unknown, and so are their checksums.
     pub(super) fn forget(&self, slot: usize, units: Range<u64>) {
         let mut pages = self.pages.borrow_mut();
         for unit in units {
@@ -122,7 +123,8 @@ impl Checksums {
         }
     }
 
-    /// Changed pages of a slot that cover the units, as (offset on the member, bytes). They count as written.
+    /// Changed pages of a slot that cover the units, as (offset on the member, bytes). They count as written
+    /// afterwards.
     pub(super) fn changed(&self, slot: usize, units: Range<u64>) -> Vec<(u64, Bytes)> {
         let mut pages = self.pages.borrow_mut();
         let mut slots = self.slots.borrow_mut();
@@ -140,7 +142,7 @@ impl Checksums {
         changed
     }
 
-    /// Keeps memory in bounds. Pages that changed stay, and so do those that `is_in_use`.
+    /// Limits the memory. Changed pages are kept, and so are those that `is_in_use`.
     pub(super) fn trim(&self, is_in_use: impl Fn(Range<u64>) -> bool) {
         let mut pages = self.pages.borrow_mut();
         if pages.len() > PAGES_MAX {

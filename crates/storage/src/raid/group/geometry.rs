@@ -1,4 +1,4 @@
-//! Where a group's bytes lie on its members.
+//! Positions of a group's bytes on its members.
 //!
 //! A stripe is one chunk of every member. Parity rotates (left-symmetric): it moves one member to the left from stripe to
 //! stripe, and a stripe's data begins right of its parity, so that a sequential reader visits all members in turn.
@@ -9,14 +9,14 @@ use super::super::config::Code;
 /// Checksums, repairs and all I/O of a group are in units of this.
 pub(super) const UNIT: u64 = 4096;
 
-/// Sizes and places; all in bytes but counts.
+/// Sizes and positions in bytes, and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Geometry {
     pub(super) code: Code,
     pub(super) members: usize,
     pub(super) chunk: u64,
     pub(super) stripes: u64,
-    /// Where the first stripe begins on every member.
+    /// Offset of the first stripe on every member.
     pub(super) start: u64,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Geometry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rows {
     pub(super) stripe: u64,
-    /// From the beginning of the chunk.
+    /// Offset in the chunk.
     pub(super) from: u64,
     pub(super) len: u64,
 }
@@ -33,9 +33,9 @@ pub(super) struct Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) stripe: u64,
-    /// Which data chunk.
+    /// Number of the data chunk.
     pub(super) position: usize,
-    /// From the beginning of the chunk.
+    /// Offset in the chunk.
     pub(super) from: u64,
     pub(super) len: u64,
 }
@@ -49,7 +49,7 @@ impl Geometry {
         }
     }
 
-    /// Members that may be missing.
+    /// How many members may be missing.
     pub(super) fn tolerance(&self) -> usize {
         self.members - self.data()
     }
@@ -79,32 +79,32 @@ impl Geometry {
         }
     }
 
-    /// The position that a member holds in a stripe.
+    /// The position of a member in a stripe.
     pub(super) fn position(&self, stripe: u64, slot: usize) -> usize {
         (0..self.members).find(|&position| self.slot(stripe, position) == slot).unwrap_or(slot)
     }
 
-    /// Where rows begin on every member.
+    /// Offset of the rows on every member.
     pub(super) fn place(&self, rows: Rows) -> u64 {
         self.start + rows.stripe * self.chunk + rows.from
     }
 
-    /// The unit of a member with which rows begin.
+    /// The first unit of the rows on a member.
     pub(super) fn unit(&self, rows: Rows) -> u64 {
         (rows.stripe * self.chunk + rows.from) / UNIT
     }
 
-    /// The whole of a stripe's rows.
+    /// All rows of a stripe.
     pub(super) fn all_rows(&self, stripe: u64) -> Rows {
         Rows { stripe, from: 0, len: self.chunk }
     }
 
-    /// Where in the group a piece begins.
+    /// Offset of a piece in the group.
     pub(super) fn offset(&self, piece: Piece) -> u64 {
         piece.stripe * self.width() + piece.position as u64 * self.chunk + piece.from
     }
 
-    /// The stripe that a place on a member belongs to, and the unit.
+    /// The stripe and the unit of an offset on a member.
     pub(super) fn stripe_and_unit(&self, place: u64) -> (u64, u64) {
         let at = place - self.start;
         (at / self.chunk, at / UNIT)
@@ -128,7 +128,7 @@ impl Geometry {
 }
 
 impl Piece {
-    /// The rows that it touches.
+    /// The rows of the piece.
     pub(super) fn rows(&self) -> Rows {
         let from = self.from / UNIT * UNIT;
         Rows { stripe: self.stripe, from, len: (self.from + self.len).next_multiple_of(UNIT) - from }

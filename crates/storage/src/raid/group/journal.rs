@@ -12,13 +12,13 @@ use std::{cell::RefCell, collections::BTreeMap};
 const MAGIC: &[u8; 8] = b"LnrtREDO";
 /// magic, checksum of header and payload, payload length, set, group, epoch, sequence, number of changes.
 const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 8 + 8 + 4;
-/// Members that get each record, as long as there are so many: more than may die with the next power cut, and two at least,
-/// as one of them may be unreadable.
+/// Number of members that get each record, if there are so many: more than may fail in the next power cut, and at least
+/// two, because one of them may be unreadable.
 pub(super) fn copies(tolerance: usize, out: usize) -> usize {
     (tolerance + 1).saturating_sub(out).max(2)
 }
 
-/// Allocation of the journal's space; the group does the writing.
+/// Allocation of the journal's space; the group writes the records.
 pub(super) struct Journal {
     layout: Layout,
     state: RefCell<State>,
@@ -31,7 +31,7 @@ struct State {
     sequence: u64,
 }
 
-/// Whose records they are, and since when. A member may bring along records of other groups that it served in.
+/// The set, group and epoch of valid records. A member may have records of other groups that it was in before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Epoch {
     pub(super) set: u64,
@@ -58,7 +58,7 @@ impl Journal {
         Self { layout, state: RefCell::default() }
     }
 
-    /// A new epoch begins, on these members.
+    /// Begins a new epoch on these members.
     pub(super) fn begin(&self, slots: Vec<usize>) {
         *self.state.borrow_mut() = State { slots, ..State::default() };
     }
@@ -68,7 +68,7 @@ impl Journal {
         self.state.borrow().slots.clone()
     }
 
-    /// Space for records with so many bytes of changes; none if the journal is full.
+    /// Space for records with this many bytes of changes; None if the journal is full.
     pub(super) fn reserve(&self, records: u64, bytes: u64) -> Option<Reserved> {
         let mut state = self.state.borrow_mut();
         let end = state.used + records * UNIT + bytes;
@@ -79,8 +79,8 @@ impl Journal {
         Some(Reserved { at, end })
     }
 
-    /// A record of the changes, and where on the members it goes. Records of one stripe are made in the order of their
-    /// changes.
+    /// A record of the changes, and its position on the members. The records of one stripe are made in the order of
+    /// their changes.
     pub(super) fn record(&self, reserved: &mut Reserved, epoch: Epoch, changes: &[Change]) -> (u64, Bytes) {
         let mut state = self.state.borrow_mut();
         state.sequence += 1;
@@ -118,7 +118,7 @@ fn encode(epoch: Epoch, sequence: u64, changes: &[Change]) -> Bytes {
     out.freeze()
 }
 
-/// Adds the records of one member's journal to `records`, by sequence. Torn records are left out: their changes have not
+/// Adds the records of one member's journal to `records`, by sequence. Torn records are ignored: their changes have not
 /// begun.
 pub(super) fn read(area: &Bytes, epoch: Epoch, records: &mut BTreeMap<u64, Vec<Change>>) {
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Locks by number, shared or exclusive, first come first served: stripes against each other, and a group's writers against
-//! a change of its members. A lock is held by a guard, and a waiter that goes away is skipped.
+//! Locks by number, shared or exclusive, in the order of requests: between stripes, and between a group's writers and a
+//! change of its members. A guard holds a lock. A waiter that was dropped is skipped.
 
 use futures::channel::oneshot;
 use std::{
@@ -16,7 +16,7 @@ pub(super) enum Hold {
     Exclusive,
 }
 
-/// Locks that exist while somebody holds them.
+/// Locks that are held now.
 #[derive(Default)]
 pub(super) struct Locks {
     locks: RefCell<HashMap<u64, Lock>>,
@@ -29,7 +29,7 @@ struct Lock {
     queue: VecDeque<(Hold, oneshot::Sender<Guard>)>,
 }
 
-/// Gives the lock back when it is dropped.
+/// Releases the lock when it is dropped.
 pub(super) struct Guard {
     locks: Rc<Locks>,
     key: u64,
@@ -37,7 +37,7 @@ pub(super) struct Guard {
 }
 
 impl Locks {
-    /// Takes lock `key`, or a place in its queue, at once; the future only waits.
+    /// Takes lock `key`, or a place in its queue, at once; only the future waits.
     pub(super) fn take(self: &Rc<Self>, key: u64, hold: Hold) -> impl Future<Output = Guard> + use<> {
         let mut locks = self.locks.borrow_mut();
         let lock = locks.entry(key).or_default();
@@ -77,7 +77,7 @@ impl Locks {
             }
         }
         for (hold, sender) in granted {
-            // A waiter that is gone gives its guard back, and that releases the lock again.
+            // A dropped waiter returns its guard, which releases the lock again.
             drop(sender.send(Guard { locks: Rc::clone(self), key, hold }));
         }
     }
@@ -95,7 +95,7 @@ impl Lock {
         }
     }
 
-    /// The first in the queue, if it may enter now.
+    /// The first in the queue, if it can have the lock now.
     fn next(&mut self) -> Option<(Hold, oneshot::Sender<Guard>)> {
         let (hold, _) = self.queue.front()?;
         if self.admits(*hold) { self.queue.pop_front() } else { None }

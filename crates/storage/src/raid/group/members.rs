@@ -17,12 +17,12 @@ use futures::future::join_all;
 use std::rc::Rc;
 
 impl Group {
-    /// Members that a stripe cannot rely on.
+    /// How many members a stripe cannot rely on.
     pub(super) fn out(&self) -> usize {
         self.slots.borrow().iter().filter(|slot| slot.state != SlotState::InSync).count()
     }
 
-    /// The disk of a place, if it holds this stripe.
+    /// The disk of a slot, if it holds this stripe.
     pub(super) fn usable(&self, slot: usize, stripe: u64) -> Option<Rc<dyn Disk>> {
         let slots = self.slots.borrow();
         let slot = &slots[slot];
@@ -34,7 +34,7 @@ impl Group {
         if is_usable { slot.disk.clone() } else { None }
     }
 
-    /// Places with a disk that is written to.
+    /// Slots with a disk that is written to.
     pub(super) fn alive(&self) -> Vec<(usize, Rc<dyn Disk>)> {
         let slots = self.slots.borrow();
         let alive = slots.iter().enumerate().filter(|(_, slot)| slot.is_alive());
@@ -47,14 +47,14 @@ impl Group {
         {
             let mut slots = self.slots.borrow_mut();
             let slot = &mut slots[slot];
-            // A late error of a disk that had the place earlier means nothing.
+            // A late error of a disk that had the slot earlier is ignored.
             if !slot.is_alive() || !slot.disk.as_ref().is_some_and(|member| Rc::ptr_eq(member, disk)) {
                 return;
             }
             slot.fail();
         }
         if self.out() > self.geometry.tolerance() {
-            // The superblocks keep what was true before: with its disks back, the set can be put together again.
+            // The superblocks keep the last state: when the disks are back, the set can be assembled again.
             self.give_up();
             self.settling.waiters.wake();
             self.commits.waiters.wake();
@@ -81,7 +81,7 @@ impl Group {
         }
     }
 
-    /// Writes to a member what has its space; an error puts it out.
+    /// Writes to a member; the space is reserved. An error removes the member.
     pub(super) async fn write_member(
         self: &Rc<Self>,
         slot: usize,
@@ -102,13 +102,13 @@ impl Group {
         }
     }
 
-    /// Asks for a superblock with all that is in memory now; [`Self::committed`] waits for it.
+    /// Requests a superblock with the current state in memory; [`Self::committed`] waits for it.
     pub(super) fn ask_to_commit(&self) -> u64 {
         self.commits.asked.set(self.commits.asked.get() + 1);
         self.commits.asked.get()
     }
 
-    /// Waits until a superblock that was asked for is on all members.
+    /// Waits until a requested superblock is on all members.
     pub(super) async fn committed(self: &Rc<Self>, ticket: u64) {
         while self.commits.done.get() < ticket && !self.has_failed.get() {
             if self.commits.is_busy.replace(true) {
@@ -145,7 +145,7 @@ impl Group {
         }
     }
 
-    /// Asks for everything that must follow a change of the members, or a full journal.
+    /// Requests all steps that follow a change of the members, or a full journal.
     pub(super) fn ask_to_settle(self: &Rc<Self>) {
         self.settling.asked.set(self.settling.asked.get() + 1);
         if !self.settling.is_busy.replace(true) {
@@ -153,12 +153,12 @@ impl Group {
         }
     }
 
-    /// Whether a member has failed of which the others' superblocks do not say so yet.
+    /// Whether a member has failed and the superblocks of the others do not record it yet.
     pub(super) fn has_unknown_failure(&self) -> bool {
         self.settling.done.get() < self.settling.failure.get()
     }
 
-    /// Waits until the members are in order: from then on, what was written may be acknowledged.
+    /// Waits until the state of the members is recorded: earlier writes may be acknowledged after this.
     pub(super) async fn settled(&self) {
         while self.settling.done.get() != self.settling.asked.get() && !self.has_failed.get() {
             self.settling.waiters.wait().await;
@@ -181,8 +181,8 @@ impl Group {
         self.take_spares().await;
     }
 
-    /// No writer is under way. All writes are flushed; then one superblock lists the remaining members, begins a
-    /// new epoch of the journal, and takes down the flags of regions whose stripes are whole now.
+    /// No writer is in progress. All writes are flushed. Then one superblock lists the remaining members, begins a new
+    /// epoch of the journal, and clears the flags of regions whose stripes are consistent.
     pub(super) async fn settle_once(self: &Rc<Self>) {
         self.flush_members().await;
         if self.has_failed.get() {
@@ -208,7 +208,8 @@ impl Group {
         self.commit().await;
     }
 
-    /// A disk that is out but still takes writes is told so: should it come back alone, it knows that it is old.
+    /// Writes to a failed disk that it has failed, if it still accepts writes. If it returns alone, it is known to be
+    /// old.
     fn tell_failed_members(&self) {
         if self.has_failed.get() {
             return;
@@ -218,13 +219,13 @@ impl Group {
             if slot.state == SlotState::Failed
                 && let Some(disk) = slot.disk.take()
             {
-                // It begins when called and needs no waiting for: it may as well fail.
+                // It begins when it is called; its result is not needed, because it may fail.
                 drop(disk.write(meta.place(), meta.encode(Some((number, slot.id))), true));
             }
         }
     }
 
-    /// Places that are out get spares, as long as there are spares that fit.
+    /// Gives spares to failed slots, as long as there are spares that fit.
     pub(in super::super) async fn take_spares(self: &Rc<Self>) {
         loop {
             if self.has_failed.get() {
@@ -232,7 +233,7 @@ impl Group {
             }
             let kept = self.settling.kept.get();
             let is_free = |place: &usize| !self.slots.borrow()[*place].is_alive() && kept != Some(*place);
-            // Every member is there.
+            // All members are present.
             let Some(place) = (0..self.geometry.members).find(is_free) else { return };
             let spare = {
                 let mut spares = self.spares.borrow_mut();
@@ -241,7 +242,7 @@ impl Group {
             };
             // No spare fits.
             let Some(spare) = spare else { return };
-            // One that fails at once is no spare.
+            // A spare that fails at once cannot be used.
             if let Err(DiskError::NoSpace(_)) = self.attach(place, Rc::clone(&spare)).await {
                 self.spares.borrow_mut().push(spare);
                 return self.take_spares_later();
@@ -249,7 +250,7 @@ impl Group {
         }
     }
 
-    /// Once there may be space for what a new member holds of the group's own.
+    /// Tries again when there may be space for the group's own data on a new member.
     fn take_spares_later(self: &Rc<Self>) {
         let (runtime, group) = (self.runtime.clone(), Rc::downgrade(self));
         self.runtime.spawn(async move {
@@ -260,7 +261,7 @@ impl Group {
         });
     }
 
-    /// Whether a disk can take a place here.
+    /// Whether a disk fits this group.
     pub(in super::super) fn fits(&self, disk: &dyn Disk) -> Result<(), RaidError> {
         let Geometry { start, stripes, chunk, .. } = self.geometry;
         let (least_bytes, size_bytes) = (start + stripes * chunk, disk.size_bytes());
@@ -275,14 +276,14 @@ impl Group {
         Ok(())
     }
 
-    /// Gives a place to a disk, whose rebuild begins.
+    /// Assigns a disk to a slot and begins its rebuild.
     pub(super) async fn attach(self: &Rc<Self>, place: usize, disk: Rc<dyn Disk>) -> Result<(), DiskError> {
         self.reserve_own(&*disk).await?;
-        // It may have been a member of something that has come further than this group.
+        // The disk may have a newer superblock of another group.
         disk.write(0, Superblock::no_superblocks(), true).await?;
         let group_lock = self.locks.take(GROUP_LOCK, Hold::Exclusive).await;
         if self.slots.borrow()[place].is_alive() {
-            // Another disk was faster.
+            // Another disk was assigned meanwhile.
             self.spares.borrow_mut().push(disk);
             return Ok(());
         }
@@ -310,7 +311,7 @@ impl Group {
         Ok(())
     }
 
-    /// Puts a member out because somebody says so, like a disk that is pulled. Returns whether there is one of that name.
+    /// Removes a member on request, like a disk that is pulled. Returns whether there is one of that name.
     pub(in super::super) async fn fail(self: Rc<Self>, name: String) -> bool {
         let place = self.slots.borrow().iter().position(|slot| slot.name == name);
         if let Some(place) = place {
@@ -323,7 +324,7 @@ impl Group {
         place.is_some()
     }
 
-    /// A new disk takes the place of a member, which is put out first. Refused if data would be lost.
+    /// Replaces a member, which is removed first, by a new disk. Refused if data would be lost.
     pub(in super::super) async fn replace(
         self: Rc<Self>,
         old: String,

@@ -10,8 +10,8 @@
 //!   cut, parity of the stripes in flagged regions is computed again from their data.
 //! - With a member missing, or if the configuration asks for it, the journal is written first ([`journal`]).
 //!
-//! A failed member does not come back: no write is acknowledged before the others' superblocks record the failure
-//! ([`members`]).
+//! A failed member is never used again: no write is acknowledged before the superblocks of the other members record the
+//! failure ([`members`]).
 
 mod background;
 mod bitmap;
@@ -62,12 +62,12 @@ use std::{
 };
 use superblock::Layout;
 
-/// Number of the lock that writers share and that changes of the members have alone; stripes have the numbers below.
+/// Number of the lock that writers share and that changes of the members take exclusively; stripes have lower numbers.
 const GROUP_LOCK: u64 = u64::MAX;
 /// Number of the lock for writing checksum pages.
 const PAGES: u64 = u64::MAX - 1;
 
-/// What may differ at each start.
+/// Options that may differ at each start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) rebuild_bytes_per_s: Option<u64>,
@@ -75,9 +75,9 @@ pub(super) struct Options {
     pub(super) checksums: bool,
 }
 
-/// Disks that wait to take a member's place, shared by the groups of a set.
+/// Spare disks, shared by the groups of a set.
 pub(super) type Spares = Rc<RefCell<Vec<Rc<dyn Disk>>>>;
-/// Names of disks that failed in a place that another disk has now.
+/// Names of failed disks whose slot another disk has now.
 pub(super) type Former = Rc<RefCell<Vec<String>>>;
 
 /// A mirror or parity group; one disk of a striped set without redundancy.
@@ -103,9 +103,9 @@ pub(super) struct Group {
     background: Background,
     counters: Cell<RaidCounters>,
     has_failed: Cell<bool>,
-    /// Nothing is waited for any more that may not come.
+    /// The group is closing: do not wait for events that may never come.
     is_closing: Cell<bool>,
-    /// The set's: not any more, once this group has failed.
+    /// Whether the set serves; false once this group has failed.
     is_served: Arc<AtomicBool>,
     turn: Cell<usize>,
 }
@@ -115,7 +115,7 @@ impl Group {
         self.geometry.size()
     }
 
-    /// Data of a stripe: writes of so many bytes at a multiple of it need no reads.
+    /// Data of a stripe: writes of whole multiples, at a multiple of it, need no reads.
     pub(super) fn width_bytes(&self) -> u64 {
         self.geometry.width()
     }
@@ -149,7 +149,7 @@ impl Group {
         self.slots.borrow().iter().map(status).collect()
     }
 
-    /// Of a group of one disk: the disk, and where its data begins.
+    /// For a group of one disk: the disk, and the offset of its data.
     pub(super) fn plain(&self) -> Option<(Rc<dyn Disk>, u64)> {
         let slots = self.slots.borrow();
         let disk = slots[0].disk.clone().filter(|_| slots[0].state == SlotState::InSync)?;
@@ -175,7 +175,7 @@ impl Group {
         self.begin(Rc::clone(self).write(offset, data, durable))
     }
 
-    /// Begins to make everything that was written survive a power cut.
+    /// Begins to make all written data durable.
     pub(super) fn begin_flush(self: &Rc<Self>) -> Writing {
         if let Some((disk, _)) = self.plain() {
             let flushing = disk.flush();
@@ -184,7 +184,7 @@ impl Group {
         self.begin(Rc::clone(self).flush())
     }
 
-    /// Begins to give a range back.
+    /// Begins to discard a range.
     pub(super) fn begin_discard(self: &Rc<Self>, offset: u64, len: u64) -> Writing {
         if let Some((disk, start)) = self.plain() {
             let discarding = disk.discard(start + offset, len);
@@ -209,8 +209,8 @@ impl Group {
         Box::pin(async move { writing.await.map_err(|error| group.plain_error(&error, &disk)) })
     }
 
-    /// Without redundancy, a disk's failure is the set's; bytes that cannot be read, and space that is not there, are just
-    /// that.
+    /// Without redundancy, the failure of a disk is the failure of the set. An unreadable block, or missing space, is
+    /// passed on as it is.
     fn plain_error(self: &Rc<Self>, error: &DiskError, disk: &Rc<dyn Disk>) -> DiskError {
         match error {
             &DiskError::Unreadable { offset_bytes, len_bytes } => {
@@ -228,7 +228,8 @@ impl Group {
         self.geometry.tolerance() > 0
     }
 
-    /// Number of the set, and of the newest superblock that is on all members: what a power cut leaves is no older.
+    /// Number of the set, and of the newest superblock that is on all members. After a power cut the superblock is not
+    /// older.
     pub(super) fn identity(&self) -> (u64, u64) {
         (self.meta.borrow().set, self.commits.generation.get())
     }
@@ -239,7 +240,7 @@ impl Group {
         (meta.block_bytes, meta.member_bytes)
     }
 
-    /// Nothing of the set is served any more.
+    /// The set does not serve any more.
     fn give_up(&self) {
         self.has_failed.set(true);
         self.is_served.store(false, Ordering::Release);
@@ -266,7 +267,7 @@ impl Group {
         self.check()
     }
 
-    /// Leaves nothing to be done at the next start.
+    /// Completes all work, so that the next start has none.
     pub(super) async fn close(self: Rc<Self>) -> Result<(), DiskError> {
         self.is_closing.set(true);
         let group_lock = self.locks.take(GROUP_LOCK, locks::Hold::Exclusive).await;

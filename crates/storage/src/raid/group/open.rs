@@ -27,7 +27,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-/// What all groups of a set share.
+/// State that all groups of a set share.
 #[derive(Clone)]
 pub(in super::super) struct Opening {
     pub(in super::super) runtime: Runtime,
@@ -35,12 +35,12 @@ pub(in super::super) struct Opening {
     pub(in super::super) options: Options,
     pub(in super::super) spares: Spares,
     pub(in super::super) former: Former,
-    /// Goes down when a group fails, for threads that serve the set's bytes.
+    /// Becomes false when a group fails, for threads that access the set's bytes.
     pub(in super::super) is_served: Arc<AtomicBool>,
 }
 
 impl Group {
-    /// Makes a group of disks. Their former contents are lost.
+    /// Makes a group of disks. Their old contents are lost.
     pub(in super::super) async fn create(
         opening: Opening,
         mut meta: Superblock,
@@ -64,7 +64,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Puts a group together. `disks` are in the order of the places; a place without one is missing.
+    /// Assembles a group. `disks` are in the order of the slots; a slot without a disk is missing.
     pub(in super::super) async fn open(
         opening: Opening,
         mut meta: Superblock,
@@ -75,7 +75,7 @@ impl Group {
         meta.fit_regions(geometry.stripes.div_ceil(layout.stripes_per_region));
         let had_sums = meta.sums_series != 0;
         match (opening.options.checksums, had_sums) {
-            // Checksums of an earlier series were not kept up to date.
+            // Checksums of an earlier series were not updated.
             (true, false) => meta.sums_series = meta.generation + 1,
             (false, true) => meta.sums_series = 0,
             _ => {}
@@ -146,7 +146,7 @@ impl Group {
         }
     }
 
-    /// What the group keeps for itself has its space since its members came, unless they were not thin then.
+    /// The space for the group's own data was reserved when its members were added, unless they were not thin then.
     async fn reserve_own_again(self: &Rc<Self>) {
         for (slot, disk) in self.alive() {
             match self.reserve_own(&*disk).await {
@@ -159,7 +159,7 @@ impl Group {
         }
     }
 
-    /// Writes what the journal holds once more: some of it may not have reached its place, some only in part.
+    /// Writes the contents of the journal again: some of them may not have reached the stripes, or only in part.
     async fn replay(self: &Rc<Self>) {
         let epoch = self.meta.borrow().journal_epoch();
         let mut records = BTreeMap::new();
@@ -167,7 +167,7 @@ impl Group {
             let area = BytesMut::zeroed(self.layout.journal_len as usize);
             match disk.read(self.layout.journal, area).await {
                 Ok(area) => journal::read(&area.freeze(), epoch, &mut records),
-                // The other copy may be whole.
+                // The other copy may be readable.
                 Err(DiskError::Unreadable { .. }) => {}
                 Err(_) => self.member_failed(slot, &disk),
             }
@@ -177,7 +177,7 @@ impl Group {
         }
     }
 
-    /// Repeats the changes of one record, which concern one stripe. What they bring is not lost any more.
+    /// Repeats the changes of one record, which concern one stripe. The written units are not lost any more.
     async fn repeat(self: &Rc<Self>, changes: Vec<Change>) {
         let alive: BTreeMap<usize, Rc<dyn Disk>> = self.alive().into_iter().collect();
         for change in &changes {

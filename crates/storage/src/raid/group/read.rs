@@ -1,4 +1,4 @@
-//! Reading: each chunk comes from its disk and is checked; if it is wrong, it is computed from the rest of the stripe.
+//! Reading: each chunk is read from its disk and checked; if it is wrong, it is computed from the rest of the stripe.
 
 use super::{
     Group,
@@ -52,8 +52,8 @@ impl Group {
         self.read_surely(piece, position, len).await
     }
 
-    /// Reads from one disk without a lock; none if that fails, or the bytes disagree with their checksums, which they also
-    /// do while they are being written.
+    /// Reads from one disk without a lock. None if the read fails, or if the bytes disagree with their checksums; they
+    /// also disagree during a write.
     async fn read_quickly(
         self: &Rc<Self>,
         piece: Piece,
@@ -110,7 +110,7 @@ impl Group {
         Ok(bytes)
     }
 
-    /// The position to read: of copies that agree, the one whose disk has least to do.
+    /// The position to read: of equal copies, the one on the disk with the fewest reads in progress.
     fn choose(&self, piece: Piece) -> usize {
         if self.geometry.code != Code::Copies {
             return piece.position;

@@ -16,33 +16,33 @@ use std::rc::Rc;
 
 const LEN: usize = UNIT as usize;
 
-/// What [`Group::fetch`] found.
+/// The result of [`Group::fetch`].
 pub(super) struct StripeContents {
-    /// By position; those that were asked for are there. Lost and marked units are zeros.
+    /// By position; the requested ones are present. Lost and marked units are zeros.
     pub(super) blocks: Vec<Option<BytesMut>>,
-    /// Beyond reach, asked for or not: (position, unit within the rows).
+    /// Lost units, requested or not: (position, unit within the rows).
     pub(super) lost: Vec<(usize, usize)>,
-    /// Asked for and marked as lost before.
+    /// Requested units that were already marked as lost.
     pub(super) marked: Vec<(usize, usize)>,
 }
 
 /// A member's part of the rows.
 struct Strip {
     bytes: BytesMut,
-    /// Units that are not what they should be, in order.
+    /// Wrong units, in order.
     bad: Vec<usize>,
     marked: Vec<usize>,
 }
 
 impl StripeContents {
-    /// The bytes of a position that was asked for.
+    /// The bytes of a requested position.
     pub(super) fn take(&mut self, position: usize) -> BytesMut {
         self.blocks[position].take().unwrap_or_default()
     }
 }
 
 impl Group {
-    /// The contents of positions of a stripe. The caller holds the stripe's lock.
+    /// The contents of positions of a stripe. The caller has the stripe's lock.
     pub(super) async fn fetch(self: &Rc<Self>, rows: Rows, want: &[usize]) -> StripeContents {
         let mut strips: Vec<Option<Strip>> = (0..self.geometry.members).map(|_| None).collect();
         self.read_strips(rows, want, &mut strips).await;
@@ -94,7 +94,7 @@ impl Group {
         };
         let mut strip = Strip { bytes, bad, marked: self.marked(slot, rows) };
         match self.geometry.code {
-            // Another copy may be better.
+            // Another copy may be right.
             Code::Copies | Code::None => {
                 strip.bad.extend(&strip.marked);
                 strip.bad.sort_unstable();
@@ -111,7 +111,7 @@ impl Group {
         strip
     }
 
-    /// Reads one by one what cannot be read at once.
+    /// Reads unit by unit, after a read of the whole range has failed.
     async fn read_units(
         self: &Rc<Self>,
         rows: Rows,
@@ -151,7 +151,7 @@ impl Group {
         wrong
     }
 
-    /// Computes bad units from good ones, and writes them anew where their disk is there. Returns what is lost.
+    /// Computes bad units from good ones, and rewrites them if their disk is present. Returns the lost units.
     async fn mend(self: &Rc<Self>, rows: Rows, strips: &mut [&mut Strip]) -> Vec<(usize, usize)> {
         let mut lost = Vec::new();
         for unit in 0..rows.len as usize / LEN {
@@ -178,7 +178,7 @@ impl Group {
                 self.checksums.set(slot, self.geometry.unit(part), &bytes);
                 match disk.write(self.geometry.place(part), bytes, false).await {
                     Ok(()) => self.count(|counters| counters.mismatches_mended += 1),
-                    // It stays bad, and is computed again.
+                    // The unit stays bad, and is computed again at the next read.
                     Err(DiskError::NoSpace(_)) => {}
                     Err(_) => self.member_failed(slot, &disk),
                 }
@@ -187,7 +187,7 @@ impl Group {
         lost
     }
 
-    /// Fills the missing blocks if that is possible and can be relied on.
+    /// Computes the missing blocks, if that is possible and their parity can be trusted.
     fn compute(&self, stripe: u64, blocks: &mut [&mut [u8]], missing: &[usize]) -> bool {
         let Code::Parity(parity) = self.geometry.code else {
             let Some(good) = (0..blocks.len()).find(|position| !missing.contains(position)) else {
@@ -226,12 +226,12 @@ impl Group {
         (0..rows.len as usize / LEN).filter(is_marked).collect()
     }
 
-    /// Whether reads of the rows must look at marks.
+    /// Whether reads of the rows must check marks.
     pub(super) fn has_marks(&self, slot: usize, rows: Rows) -> bool {
         !self.marked(slot, rows).is_empty()
     }
 
-    /// Marks lost units of data, durable: from now on parity takes them for zeros.
+    /// Marks lost data units, durably: parity counts them as zeros from now on.
     pub(super) async fn mark_lost(self: &Rc<Self>, rows: Rows, lost: &[(usize, usize)]) {
         let is_data = |position: usize| !self.geometry.has_parity() || position < self.geometry.data();
         if !lost.iter().any(|(position, _)| is_data(*position)) {
@@ -246,14 +246,14 @@ impl Group {
                 meta.mark(slot as u32, unit);
             }
             if !meta.fits() {
-                // There is no room to remember what must not be read: nothing may be read.
+                // There is no space for the marks of blocks that must not be read: so no block may be read.
                 self.give_up();
             }
         }
         self.commit().await;
     }
 
-    /// Takes off the marks of rows that have been written.
+    /// Removes the marks of rows that have been written.
     pub(super) async fn unmark(self: &Rc<Self>, rows: Rows, position: usize) {
         let first = self.geometry.unit(rows);
         let units = first..first + rows.len / UNIT;
@@ -265,7 +265,7 @@ impl Group {
         if !slots.iter().any(has_mark) {
             return;
         }
-        // Without its mark, what was there before would count as data again after a power cut.
+        // Without its mark, the old content would count as data again after a power cut.
         self.flush_members().await;
         for slot in slots {
             // A member that has just failed must not come back in sync: what it holds here was never read.

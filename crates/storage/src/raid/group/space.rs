@@ -24,7 +24,7 @@ impl Group {
         self.alive().iter().any(|(_, disk)| disk.is_thin())
     }
 
-    /// Reserves chunks of a stripe, whose lock the caller holds. Error: one of the disks has no space for its chunk.
+    /// Reserves chunks of a stripe; the caller has its lock. Error: one of the disks has no space for its chunk.
     pub(super) async fn reserve_chunks(
         self: &Rc<Self>,
         stripe: u64,
@@ -69,7 +69,7 @@ impl Group {
                 match &reserved {
                     Ok(()) => self.space.set(slot, stripes, true),
                     Err(DiskError::NoSpace(_)) => return reserved,
-                    // The others will do.
+                    // The other members are enough.
                     Err(_) => self.member_failed(slot, &disk),
                 }
                 Ok(())
@@ -95,7 +95,7 @@ impl Group {
         self.space.kept.borrow_mut().push(stripes.clone());
         let thin = self.alive().into_iter().filter(|(_, disk)| disk.is_thin());
         let reserving = thin.map(|(slot, disk)| {
-            // What a new member does not hold yet is reserved when it is rebuilt.
+            // The rest of a new member is reserved when it is rebuilt.
             let end = match self.slots.borrow()[slot].state {
                 SlotState::Rebuilding(done) => stripes.end.min(done),
                 _ => stripes.end,
@@ -109,7 +109,7 @@ impl Group {
         reserved
     }
 
-    /// Reserves what the group keeps on a member for itself.
+    /// Reserves the space of the group's own data on a member.
     pub(super) async fn reserve_own(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         if disk.is_thin() { disk.reserve(0, self.geometry.start).await } else { Ok(()) }
     }

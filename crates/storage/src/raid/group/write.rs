@@ -1,4 +1,4 @@
-//! Writing: whole stripes, or parts of stripes, whose parity is updated in the way that needs fewer reads.
+//! Writing: whole stripes, or parts of stripes; their parity is updated in the way that needs fewer reads.
 
 use super::{
     super::{config::Code, parity},
@@ -19,7 +19,7 @@ struct Part {
     data: Bytes,
 }
 
-/// Rows of which a write covers certain chunks whole.
+/// Rows in which a write covers certain chunks completely.
 struct Band {
     rows: Rows,
     /// Position and new bytes.
@@ -44,7 +44,7 @@ impl Group {
             }
         }
         let written = join_all(stripes.into_iter().map(|parts| self.write_stripe(parts, durable))).await;
-        // A member that failed on the way: first the others must know that it is old.
+        // If a member failed during the write: first the others must record that it is old.
         self.settled().await;
         self.check()?;
         written.into_iter().collect()
@@ -57,8 +57,8 @@ impl Group {
         Ok(())
     }
 
-    /// False: a member has failed on the way, and before others know that, nothing may be written. What was written so far
-    /// may be written again.
+    /// False: a member has failed, and nothing may be written before the other members record it. Completed parts of
+    /// the write may be repeated.
     async fn try_write_stripe(
         self: &Rc<Self>,
         mut parts: Vec<Part>,
@@ -96,7 +96,7 @@ impl Group {
             if !self.is_journaled.get() {
                 return Ok((group_lock, None));
             }
-            // At most: all parts, and parity for their rows; in up to three bands, each with a record.
+            // The maximum: all parts, and parity for their rows; in up to three bands, each with a record.
             let parity = self.geometry.tolerance() as u64;
             let rows = parts.iter().map(|part| part.piece.rows().len);
             let bytes = rows.clone().sum::<u64>() + parity * rows.sum::<u64>().min(self.geometry.chunk);
@@ -124,7 +124,7 @@ impl Group {
         }
     }
 
-    /// Before a stripe is written: checksums in memory, flags up, and the stripe in sync.
+    /// Prepares a stripe for a write: checksums in memory, flags set, and the stripe in sync.
     pub(super) async fn make_ready(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let alive = self.alive().into_iter().map(|(slot, _)| slot);
         self.load_sums(self.geometry.all_rows(stripe), alive).await;
@@ -135,7 +135,7 @@ impl Group {
         self.check()
     }
 
-    /// Widens a part to whole units, with the bytes around it.
+    /// Extends a part to whole units, with the bytes around it.
     async fn complete(self: &Rc<Self>, part: &mut Part) -> Result<(), DiskError> {
         if part.piece.is_whole_units() {
             return Ok(());
@@ -144,7 +144,7 @@ impl Group {
         let mut fetched = self.fetch(rows, &[part.piece.position]).await;
         self.check()?;
         let (before, len) = ((part.piece.from - rows.from) as usize, part.piece.len as usize);
-        // A unit of which only a part is written anew cannot be made whole.
+        // A lost unit that is written only in part cannot be restored.
         let is_kept =
             |unit: usize| unit * (UNIT as usize) < before || (unit + 1) * UNIT as usize > before + len;
         let mut gone = fetched.lost.iter().chain(&fetched.marked);
@@ -186,9 +186,9 @@ impl Group {
         self.put(rows, content, durable, reserved.filter(|_| !parity.is_empty())).await
     }
 
-    /// Writes contents to their members, through the journal if there is space reserved in it. False: it was not done, as
-    /// the journal would lack what a member is to hold that has failed, and that a power cut could bring back as if it
-    /// had not.
+    /// Writes contents to their members, through the journal if space is reserved in it. False: it was not done. A
+    /// member has failed, so the journal would lack its contents, and after a power cut the member could return as if
+    /// it had not failed.
     async fn put(
         self: &Rc<Self>,
         rows: Rows,
@@ -221,7 +221,7 @@ impl Group {
         true
     }
 
-    /// The cheapest way to the parity of a band.
+    /// The cheaper way to compute the parity of a band.
     fn cheapest(
         &self,
         new: &BTreeMap<usize, Bytes>,
@@ -249,7 +249,7 @@ impl Group {
         }
     }
 
-    /// Parity of a stripe's rows whose data is all known.
+    /// Parity of a stripe's rows when all of its data is known.
     pub(super) fn parity_of(&self, rows: Rows, data: &BTreeMap<usize, Bytes>) -> Vec<(usize, Bytes)> {
         let blocks: Vec<&[u8]> = data.values().map(|bytes| &**bytes).collect();
         let first = self.geometry.data();
@@ -317,7 +317,7 @@ impl Group {
         }
     }
 
-    /// Gives a range back.
+    /// Discards a range.
     pub(in super::super) async fn discard(self: Rc<Self>, offset: u64, len: u64) -> Result<(), DiskError> {
         const ZEROS: &[u8] = &[0; 64 << 10];
         let (mut at, end, width) = (offset, offset + len, self.geometry.width());
@@ -339,11 +339,11 @@ impl Group {
         self.check()
     }
 
-    /// Zeros agree with zeros: a stripe without data needs no parity but zeros.
+    /// A stripe without data has zeros as parity.
     async fn discard_stripe(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let (group_lock, reserved) = self.take_group_lock(&[]).await?;
         if reserved.is_some() {
-            // A member has failed since: this goes through the journal now.
+            // A member has failed since: this needs the journal now.
             drop(group_lock);
             let width = self.geometry.width();
             let zeros = Bytes::from(vec![0; width as usize]);
@@ -366,7 +366,7 @@ impl Group {
         Ok(())
     }
 
-    /// Giving a part of a file back may take some space too, for what remains of it.
+    /// To discard a part of a file may also take space, for the rest of its extent.
     pub(super) async fn discard_member(self: &Rc<Self>, slot: usize, disk: Rc<dyn Disk>, rows: Rows) {
         loop {
             match disk.discard(self.geometry.place(rows), rows.len).await {
@@ -386,7 +386,7 @@ enum Way {
     Reconstruct,
 }
 
-/// Cuts the parts of one stripe, all in whole units, into bands: at most three, as the parts follow one another.
+/// Splits the parts of one stripe, all in whole units, into bands: at most three, because the parts are consecutive.
 fn bands(parts: &[Part]) -> Vec<Band> {
     let ends = parts.iter().flat_map(|part| [part.piece.from, part.piece.from + part.piece.len]);
     let mut cuts: Vec<u64> = ends.collect();

@@ -1,10 +1,11 @@
 //! Write intent: regions, which are runs of stripes that share flags in the superblock while they are written.
 //!
-//! A region has two flags. `unsynced`: after a power cut its stripes must be made consistent. `unsummed`: its checksums on
-//! disk are old. Flags are set, durable, before the first write. They are cleared after a flush: soon if there are no
-//! writes, otherwise late, because setting them again costs writes. For a caller that writes region after region, flags are
-//! set ahead, for as many regions as are flagged behind it, but only for a few: each flag costs time after a power cut, and
-//! stripes if a member fails with the power. The memory also records per stripe whether its parity or copies are valid.
+//! A region has two flags. `unsynced`: after a power cut its stripes must be made consistent. `unsummed`: its checksums
+//! on disk are old. Flags are set, durably, before the first write. They are cleared after a flush: soon if there are
+//! no writes, otherwise late, because setting them again costs writes. If a caller writes region after region, flags
+//! are set ahead: as many as are set behind it, but only a few, because each flag costs time after a power cut, and
+//! stripes if a member fails in the power cut. The memory also records per stripe whether its parity or copies are
+//! valid.
 
 use super::{
     Group, PAGES,
@@ -17,29 +18,29 @@ use futures::future::join_all;
 use linerate_io::Nanos;
 use std::{ops::Range, rc::Rc};
 
-/// How long a region is left alone before its flags go down.
+/// Time without writes to a region after which its flags are cleared.
 const REGION_IDLE_NS: Nanos = 60_000_000_000;
-/// How long the group is left alone before all of its flags go down.
+/// Time without writes to the group after which all of its flags are cleared.
 const GROUP_IDLE_NS: Nanos = 1_000_000_000;
 const LOOK_EVERY_NS: Nanos = 500_000_000;
-/// Most regions that are flagged before anybody writes to them.
+/// Most regions that are flagged before they are written to.
 const AHEAD_MAX: usize = 8;
 
-/// A writer at work in a region.
+/// A writer in a region.
 pub(super) struct Entered {
     group: Rc<Group>,
     region: u64,
 }
 
 impl Group {
-    /// Announces a writer to a region; its flags stay up for as long.
+    /// Registers a writer in a region; the flags of the region stay set until it ends.
     pub(super) fn enter(self: &Rc<Self>, stripe: u64) -> Entered {
         let region = self.write_intent.region(stripe);
         self.write_intent.each.borrow_mut()[region as usize].writers += 1;
         Entered { group: Rc::clone(self), region }
     }
 
-    /// Puts the flags up that a write needs, and waits until they are durable.
+    /// Sets the flags that a write needs, and waits until they are durable.
     pub(super) async fn flag(self: &Rc<Self>, stripe: u64) {
         let region = self.write_intent.region(stripe);
         if self.lacks_flags(region) {
@@ -49,7 +50,7 @@ impl Group {
         self.committed(ticket).await;
     }
 
-    /// Whether a write to a region needs a flag that is down.
+    /// Whether a write to a region needs a flag that is not set.
     fn lacks_flags(&self, region: u64) -> bool {
         let meta = self.meta.borrow();
         self.needs_sync_flag() && !meta.unsynced.get(region)
@@ -60,7 +61,7 @@ impl Group {
         self.has_redundancy() && !self.is_journaled.get()
     }
 
-    /// Puts the flags of a region up, and of some that follow, with the next superblock.
+    /// Sets the flags of a region, and of some following ones, with the next superblock.
     fn put_flags_up(&self, first: u64) {
         let is_up = |region: &u64| !self.lacks_flags(*region);
         let behind = (0..first).rev().take(AHEAD_MAX).take_while(is_up).count() as u64;
@@ -100,8 +101,8 @@ impl Group {
         });
     }
 
-    /// Takes down the flags of regions without writers: of idle ones, or of all. Returns whether any other flag is
-    /// up that a look at a later time may take down.
+    /// Clears the flags of regions without writers: of idle ones, or of all. Returns whether a later call may clear
+    /// other flags.
     pub(super) async fn clean(self: &Rc<Self>, also_busy: bool) -> bool {
         let flagged = self.flagged();
         let now = self.runtime.now();
@@ -115,7 +116,7 @@ impl Group {
         self.flush_members().await;
         for (region, _) in &chosen {
             if self.write_intent.stale.borrow().get(*region) {
-                // Old checksums must not come back from disk when the region does not count as stale any more.
+                // Old checksums must not be read from disk again when the region does not count as stale any more.
                 for (slot, _) in self.alive() {
                     self.load_units(slot, self.write_intent.units(*region)).await;
                 }
@@ -148,7 +149,7 @@ impl Group {
         !self.flagged().is_empty()
     }
 
-    /// Regions with a flag that need not be up for what is in memory.
+    /// Regions with a flag that the state in memory does not need.
     fn flagged(&self) -> Vec<(u64, IntentRegion)> {
         let meta = self.meta.borrow();
         let unsynced = self.write_intent.unsynced.borrow();
@@ -161,7 +162,7 @@ impl Group {
         numbers.map(|number| (number, regions[number as usize])).collect()
     }
 
-    /// The disk of a place is told apart from earlier ones by what begins its checksum pages.
+    /// The seed of its checksum pages distinguishes the disk of a slot from earlier ones.
     pub(super) fn begin_sums(&self, slot: usize, is_old: bool) {
         let meta = self.meta.borrow();
         let id = self.slots.borrow()[slot].id;
@@ -196,12 +197,12 @@ impl Group {
         }
     }
 
-    /// Writes the changed checksum pages that cover these units, durable: all members', or one's.
+    /// Writes the changed checksum pages that cover these units, durably: those of all members, or of one.
     pub(super) async fn write_sums(self: &Rc<Self>, units: Range<u64>, only: Option<usize>) {
         if !self.options.checksums {
             return;
         }
-        // A page may cover two regions: never two writers.
+        // A page may cover two regions: there must be only one writer.
         let _writer = self.locks.take(PAGES, Hold::Exclusive).await;
         let slots = self.alive().into_iter().filter(|(slot, _)| only.is_none_or(|only| only == *slot));
         let writing = slots.flat_map(|(slot, disk)| {

@@ -27,7 +27,7 @@ pub(super) const fn slow_product(a: u8, b: u8) -> u8 {
     product
 }
 
-/// The element that makes 1 of `value`, which is not 0: `value` to the power of 254.
+/// The inverse of `value`, which is not 0: `value` to the power of 254.
 pub(super) const fn inverse(value: u8) -> u8 {
     let (mut product, mut left) = (1, 254);
     while left > 0 {

@@ -1,10 +1,10 @@
-//! The loops over blocks, written so that the compiler makes vector instructions of them.
+//! The loops over blocks, written so that the compiler can use vector instructions.
 
 #![expect(clippy::inline_always, reason = "what a kernel calls is compiled anew for each kind of processor")]
 
 use linerate_io::vector::Kernel;
 
-/// Bytes of each block that are worked on at once: with P and Q of them they fill half of the vector registers.
+/// Bytes of each block that are processed at once: with P and Q they fill half of the vector registers.
 pub(super) const STEP_BYTES: usize = 128;
 
 /// P, and Q if there is one, of data blocks.
@@ -62,7 +62,7 @@ impl Kernel for AddProduct<'_> {
         let steps = into.as_chunks_mut::<STEP_BYTES>().0.iter_mut().zip(from.as_chunks::<STEP_BYTES>().0);
         for (into, from) in steps {
             let (mut power, mut left) = (*from, factor);
-            // Bit by bit: the power of two, if the factor has it.
+            // Bit by bit: add the power of two if the factor has it.
             loop {
                 if left & 1 == 1 {
                     (0..STEP_BYTES).for_each(|lane| into[lane] ^= power[lane]);
@@ -77,7 +77,7 @@ impl Kernel for AddProduct<'_> {
     }
 }
 
-/// Twice a value of the field. What the shift pushes out comes back as the polynomial, without a branch.
+/// Twice a value of the field. A bit that is shifted out is replaced by the polynomial, without a branch.
 #[inline(always)]
 fn doubled(value: u8) -> u8 {
     (value << 1) ^ (((value as i8) >> 7) as u8 & 0x1d)

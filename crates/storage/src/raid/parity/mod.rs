@@ -1,6 +1,6 @@
 //! Parity of a stripe: P is the sum of its data blocks, Q their sum weighted with powers of two, in GF(2^8).
 //!
-//! The field has the polynomial 0x11d, like everybody's RAID 6. Nothing is looked up in tables: doubling takes three vector
+//! The field has the polynomial 0x11d, as is usual for RAID 6. There are no lookup tables: doubling takes three vector
 //! instructions for as many bytes as a register holds, and every other product is made of doublings (`lanes.rs`).
 
 mod field;
@@ -12,13 +12,13 @@ use lanes::{AddProduct, Generate};
 use linerate_io::vector::on_widest_vectors;
 pub(crate) use recover::{agrees, recover};
 
-/// Makes P, and Q if there is one, of data blocks that are all of one length, a multiple of 128 bytes.
+/// Computes P, and Q if there is one, of data blocks of the same length, a multiple of 128 bytes.
 pub fn generate(data: &[&[u8]], p: &mut [u8], q: Option<&mut [u8]>) {
     on_widest_vectors(Generate { data, p, q });
 }
 
-/// Changes `parity` (P for `which` 0, Q for 1) as data block `index` changes by `difference`, the sum of its old and new
-/// bytes. Both are of one length, a multiple of 128 bytes.
+/// Updates `parity` (P for `which` 0, Q for 1) when data block `index` changes by `difference`, the sum of its old and
+/// new bytes. Both have the same length, a multiple of 128 bytes.
 pub fn update(parity: &mut [u8], which: usize, index: usize, difference: &[u8]) {
     add_product(parity, difference, if which == 0 { 1 } else { power_of_two(index) });
 }

@@ -6,8 +6,8 @@ use super::{
     generate,
 };
 
-/// Fills the blocks at the positions `missing`, which are in no order and no more than there are parity blocks. `stripe`
-/// is the data blocks, `data` of them, then P, then Q if there is one.
+/// Computes the blocks at the positions `missing`. They are in any order, and at most as many as there are parity
+/// blocks. `stripe` has the data blocks, `data` of them, then P, then Q if there is one.
 pub(crate) fn recover(stripe: &mut [&mut [u8]], data: usize, missing: &[usize]) {
     let mut lost = missing.iter().copied().filter(|&position| position < data);
     let (first, second) = (lost.next(), lost.next());
@@ -22,7 +22,7 @@ pub(crate) fn recover(stripe: &mut [&mut [u8]], data: usize, missing: &[usize]) 
     }
 }
 
-/// Whether a stripe's parity is that of its data.
+/// Whether the parity of a stripe matches its data.
 pub(crate) fn agrees(stripe: &[&mut [u8]], data: usize) -> bool {
     let blocks: Vec<&[u8]> = stripe[..data].iter().map(|block| &**block).collect();
     let mut p = vec![0; stripe[data].len()];
@@ -55,8 +55,8 @@ fn from_q(stripe: &mut [&mut [u8]], data: usize, x: usize) {
     add_product(stripe[x], &sum, inverse(power_of_two(x)));
 }
 
-/// With `a` = P + the other data and `b` = Q + the other data, weighted, the two missing blocks are such that their sum is
-/// `a` and their weighted sum is `b`: the first is (b + 2^y a) / (2^x + 2^y), the second is `a` + the first.
+/// Let `a` = P + the other data and `b` = Q + the other data, weighted. The sum of the two missing blocks is `a`, and
+/// their weighted sum is `b`. So the first is (b + 2^y a) / (2^x + 2^y), and the second is `a` + the first.
 fn two(stripe: &mut [&mut [u8]], data: usize, x: usize, y: usize) {
     let (mut a, mut b) = (stripe[data].to_vec(), stripe[data + 1].to_vec());
     for (_, block) in others(&stripe[..data], &[x, y]) {

@@ -1,7 +1,7 @@
-//! Replication as an array's owner, its partner and its status see it: verbs in JSON.
+//! The replication interface for an array's owner, its partner and its status: verbs in JSON.
 //!
-//! Each pool has its own groups; a group's name is unique on the array. `verbs.rs` has the verbs of transfers and their
-//! keys, `roles.rs` those that change who is primary.
+//! Each pool has its own groups; the name of a group is unique on the array. `verbs.rs` has the verbs of transfers and
+//! their keys, `roles.rs` the verbs that change the primary.
 
 mod roles;
 mod verbs;
@@ -17,24 +17,24 @@ use std::{fmt, rc::Rc};
 /// A verb's fields, or its reply.
 pub type Fields = Map<String, Value>;
 
-/// What replication needs of the array around it.
+/// The services of the array that replication uses.
 pub trait Surroundings {
-    /// Shows fences to the partner, each under a name (serial number) that no volume had before; what was shown for this
-    /// group before is withdrawn first.
+    /// Exports fences to the partner, each under a name (serial number) that no volume had before. Earlier exports of
+    /// this group are withdrawn first.
     fn show(
         &self,
         group: &str,
         fences: Vec<Rc<Fence>>,
     ) -> LocalBoxFuture<'static, Result<Access, ReplicaError>>;
-    /// Withdraws what was shown for a group.
+    /// Withdraws the exports of a group.
     fn withdraw(&self, group: &str) -> LocalBoxFuture<'static, ()>;
-    /// Lets hosts use volumes, or keeps them out; when it is over nothing of a host is under way in them.
+    /// Admits hosts to volumes, or excludes them; when it completes, no operation of a host is in progress in them.
     fn admit(&self, volumes: &[String], hosts: bool) -> LocalBoxFuture<'static, ()>;
     /// Begins to connect to a partner. `volumes` and their sizes are those of the answer.
     fn connect(&self, spec: &LinkSpec, access: &Access) -> Result<Rc<dyn Link>, ReplicaError>;
     /// The time of day: seconds since 1970.
     fn now_s(&self) -> f64;
-    /// Numbers that no array has given before.
+    /// Random numbers that no array has used before.
     fn random(&self) -> u64;
 }
 
@@ -46,7 +46,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Finds the groups of all pools, ends promotions that a crash cut off, and keeps hosts out of replicas.
+    /// Finds the groups of all pools, completes promotions that a crash interrupted, and excludes hosts from replicas.
     pub async fn open(
         runtime: Runtime,
         surroundings: Rc<dyn Surroundings>,
@@ -74,19 +74,19 @@ impl Service {
         self.group_of(volume).is_none_or(|group| group.role() == Role::Primary)
     }
 
-    /// The group that a volume belongs to: it must not be deleted, nor changed by anybody else while it is a replica.
+    /// The group of a volume. The volume must not be deleted, and while it is a replica only its partner may change it.
     pub fn group_of(&self, volume: &str) -> Option<Rc<Group<Pool>>> {
         self.pools.iter().find_map(|(_, replicator)| replicator.group_of(volume))
     }
 
-    /// What the status says about a volume's replication; null if it has none.
+    /// The replication status of a volume; null if it has none.
     pub fn status(&self, volume: &str) -> Value {
         self.group_of(volume).map_or(Value::Null, |group| Value::Object(describe(&group)))
     }
 
-    /// Carries out a verb that begins with `replica_`. It ends even if its caller no longer waits. `partner` in `fields`
-    /// says that this partner asks, not the owner, and `pair` which two arrays these are: it may receive, commit and take
-    /// what is its own.
+    /// Executes a verb that begins with `replica_`. It runs to its end even if its caller stops waiting. `partner` in
+    /// `fields` says that this partner asks, not the owner, and `pair` names the two arrays: a partner may receive and
+    /// commit, and take its own token.
     pub fn manage(
         self: &Rc<Self>,
         verb: &str,
@@ -105,7 +105,7 @@ impl Service {
         self.groups().into_iter().find(|group| group.name() == name).ok_or_else(unknown)
     }
 
-    /// The pool for a group: where it is, else the one that is named, else the only one.
+    /// The pool for a group: its current one, else the named one, else the only one.
     fn replicator(&self, group: &str, pool: Option<&str>) -> Result<&Replicator<Pool>, ReplicaError> {
         let holds = |replicator: &Replicator<Pool>| replicator.group(group).is_ok();
         if let Some((_, replicator)) = self.pools.iter().find(|(_, replicator)| holds(replicator)) {
@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    /// The pool that holds volumes.
+    /// The pool of these volumes.
     fn pool_of(&self, volumes: &[String]) -> Option<&str> {
         use super::Store;
         let holds = |replicator: &Replicator<Pool>| {
@@ -138,7 +138,7 @@ impl Service {
         let replicator = self.replicator(&offer.group, pool)?;
         self.check_names(offer)?;
         let begun = replicator.begin(offer, pair).await?;
-        // The fences of what was shown before are closed.
+        // This closes the fences of earlier exports.
         self.surroundings.withdraw(&offer.group).await;
         let group = self.group(&offer.group)?;
         let order = group.hosts.lock().await;
@@ -156,7 +156,7 @@ impl Service {
 }
 
 impl Service {
-    /// A new group's volumes are new, in whichever pool.
+    /// The volumes of a new group must be new, in every pool.
     fn check_names(&self, offer: &Offer) -> Result<(), ReplicaError> {
         use super::Store;
         if self.group(&offer.group).is_ok() {
@@ -176,7 +176,7 @@ impl Service {
     }
 }
 
-/// A group in the status.
+/// The status of a group.
 fn describe(group: &Group<Pool>) -> Fields {
     let (role, claim) = match group.role() {
         Role::Primary => ("primary", None),

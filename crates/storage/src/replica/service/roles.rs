@@ -1,5 +1,5 @@
-//! The verbs about roles. The lab plane, which leads a promotion, sends after the partner has agreed:
-//! `replica_promote` here, `replica_pass` to the partner, `replica_take` here. See the crate's `replica/role.rs` for why.
+//! The verbs about roles. The lab plane controls a promotion. After the partner has agreed, it sends `replica_promote`
+//! here, `replica_pass` to the partner, `replica_take` here. `replica/role.rs` explains why.
 
 use super::{
     Fields, Service, fields,
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::rc::Rc;
 
-/// `replica_promote`. Reply: the [`crate::replica::Point`] that the volumes become.
+/// `replica_promote`. Reply: the [`crate::replica::Point`] to which the volumes are restored.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Promote {
@@ -24,7 +24,7 @@ struct Promote {
     /// Without a claim: `changes` of the status before the partner was asked.
     #[serde(default)]
     seen: u64,
-    /// The claim under which the partner has offered its token; none = with the token that is here.
+    /// The claim under which the partner has offered its token; None: use this array's token.
     #[serde(default)]
     claim: Option<String>,
     /// With a claim: the partner's newest point.
@@ -40,7 +40,7 @@ struct Claimed {
     claim: String,
 }
 
-/// `replica_asked`, which only checks that the group is the partner's, and `replica_pass`.
+/// `replica_asked`, which only checks that the group belongs to the partner, and `replica_pass`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -57,12 +57,12 @@ struct Asked {
 #[serde(deny_unknown_fields)]
 struct Forget {
     group: String,
-    /// Also a replica, whose volumes may hold half a transfer.
+    /// Also a replica whose volumes may hold an incomplete transfer.
     #[serde(default)]
     force: bool,
 }
 
-/// `replica_rejoin`: the pair of arrays is another one from now on.
+/// `replica_rejoin`: changes the pair of arrays.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rejoin {
@@ -120,14 +120,14 @@ impl Service {
         }
     }
 
-    /// Lets hosts in if this array is primary.
+    /// Admits hosts if this array is primary.
     pub(super) async fn let_in(&self, group: &Group<Pool>) {
         if group.role() == Role::Primary {
             self.surroundings.admit(&group.volumes(), true).await;
         }
     }
 
-    /// The group that a partner asks about, if it is that partner's.
+    /// The group that a partner names, if it belongs to that partner.
     fn check_asked(&self, Asked { group, id, pair, .. }: Asked) -> Result<Rc<Group<Pool>>, ReplicaError> {
         let group = self.group(&group)?;
         group.check_pair(&pair)?;

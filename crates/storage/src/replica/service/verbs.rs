@@ -1,6 +1,6 @@
 //! The commands. The caller that drives a transfer sends `replica_prepare`, `replica_copy`, `replica_status` and
-//! `replica_confirm` to the source and `replica_begin` and `replica_commit` to the partner; each reply goes into the
-//! next command. The verbs about roles are in `roles.rs`.
+//! `replica_confirm` to the source and `replica_begin` and `replica_commit` to the partner; each reply is an input of
+//! the next command. `roles.rs` has the verbs about roles.
 
 use super::{Fields, Service, describe, fields};
 use crate::{
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{fmt, rc::Rc};
 
-/// Where the partner shows its volumes, in the order of the answer, and what both ends prove at login. `Debug` does not
-/// show the secrets.
+/// The partner's target and LUNs, in the order of the answer, and the secrets that both ends prove at login. `Debug`
+/// does not show the secrets.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// Its iSCSI target, which is there for one transfer.
+    /// Its iSCSI target, which exists for one transfer.
     pub target: String,
     /// Logical unit numbers.
     pub luns: Vec<u16>,
@@ -28,9 +28,9 @@ pub struct Access {
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
-    /// What the source proves.
+    /// The secret that the source proves.
     pub secret: String,
-    /// What the partner's target proves: that it is the array that has answered.
+    /// The secret that the partner's target proves: it shows that it is the array that has answered.
     pub target_secret: String,
 }
 
@@ -54,20 +54,20 @@ pub struct LinkSpec {
     pub portal: String,
 }
 
-/// `replica_prepare`: takes a point, or finds the one under way. Reply: the [`Offer`].
+/// `replica_prepare`: takes a point, or finds the current one. Reply: the [`Offer`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Prepare {
     group: String,
     /// The arrays that exchange the group; checked if it is known.
     pair: Pair,
-    /// The group's volumes; may be left out once the group is known.
+    /// The group's volumes; optional once the group exists.
     #[serde(default)]
     volumes: Vec<String>,
     #[serde(default = "one")]
     keep: usize,
-    /// Keeps hosts out before the point is taken, which is a new one then: nothing that hosts wrote is missing in it. The
-    /// next `replica_prepare` without it, or `replica_stop`, lets them in again.
+    /// Excludes hosts before a new point is taken, so that it has all their writes. The next `replica_prepare` without
+    /// it, or `replica_stop`, admits them again.
     #[serde(default)]
     last: bool,
 }
@@ -76,18 +76,18 @@ fn one() -> usize {
     1
 }
 
-/// `replica_begin`: the partner gets ready. Reply: `answer` ([`Answer`]) and `access` ([`Access`]).
+/// `replica_begin`: the partner prepares. Reply: `answer` ([`Answer`]) and `access` ([`Access`]).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Begin {
     offer: Offer,
     pair: Pair,
-    /// Where a new group's volumes are made; none = the only pool.
+    /// The pool in which a new group's volumes are made; None: the only pool.
     #[serde(default)]
     pool: Option<String>,
 }
 
-/// `replica_copy`: begins to copy, in the background; `replica_status` tells how far it is. Reply: nothing.
+/// `replica_copy`: begins to copy, in the background; `replica_status` shows the progress. Reply: nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Copy {
@@ -113,14 +113,14 @@ struct Confirm {
     commit: Commit,
 }
 
-/// Verbs that name a group and nothing else.
+/// Verbs that name only a group.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
     group: String,
 }
 
-/// What a partner may ask for.
+/// Verbs that a partner may use.
 const PARTNER_VERBS: [&str; 4] = ["replica_begin", "replica_commit", "replica_asked", "replica_pass"];
 
 impl Service {
@@ -189,7 +189,7 @@ impl Service {
             return Err(ReplicaError::Busy(answer.group));
         }
         let link = self.surroundings.connect(&link, &access)?;
-        // It has begun when this verb is over; the progress says what becomes of it.
+        // The copy has begun when this verb ends; the progress shows its result.
         drop(self.runtime.start(async move { group.copy(&answer, link, options).await }));
         Ok(Fields::new())
     }

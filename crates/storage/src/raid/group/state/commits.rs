@@ -3,7 +3,7 @@
 use futures::channel::oneshot;
 use std::cell::{Cell, RefCell};
 
-/// Writing of superblocks: one at a time; requests that come meanwhile share the next one.
+/// Writing of superblocks: one at a time; requests that arrive meanwhile share the next one.
 #[derive(Default)]
 pub(in super::super) struct Commits {
     /// The newest superblock that is on all members.
@@ -21,20 +21,20 @@ impl Commits {
     }
 }
 
-/// Getting the group in order after a change.
+/// Steps that restore a consistent state after a change of the members.
 #[derive(Default)]
 pub(in super::super) struct Settling {
     pub(in super::super) asked: Cell<u64>,
     pub(in super::super) done: Cell<u64>,
-    /// What was asked for when a member failed last.
+    /// The request that was made when a member last failed.
     pub(in super::super) failure: Cell<u64>,
     pub(in super::super) is_busy: Cell<bool>,
     pub(in super::super) waiters: Waiters,
-    /// A place that is being given to a certain disk: not for spares.
+    /// A slot that is reserved for a certain disk: spares cannot have it.
     pub(in super::super) kept: Cell<Option<usize>>,
 }
 
-/// Waits for something that others announce to all.
+/// Tasks that wait for an event; the event wakes all of them.
 #[derive(Default)]
 pub(in super::super) struct Waiters(RefCell<Vec<oneshot::Sender<()>>>);
 
@@ -42,7 +42,7 @@ impl Waiters {
     pub(in super::super) async fn wait(&self) {
         let (sender, receiver) = oneshot::channel();
         self.0.borrow_mut().push(sender);
-        // A sender that is gone went with the group.
+        // If the sender was dropped, the group is gone.
         let _ = receiver.await;
     }
 

@@ -18,10 +18,10 @@ pub(in super::super) struct WriteIntent {
     pub(in super::super) each: RefCell<Vec<IntentRegion>>,
     /// Stripes whose parity or copies may disagree with the data.
     pub(in super::super) unsynced: RefCell<Bitmap>,
-    /// Regions that a power cut may have left torn: what parity says about missing chunks is not to be believed.
-    /// Other stripes that are not in sync were never written: any content will do.
+    /// Regions that a power cut may have left torn: missing chunks must not be computed from their parity. Other
+    /// stripes that are not in sync were never written: any content is right.
     torn: RefCell<Bitmap>,
-    /// Stripes of torn regions whose parity or copies are not known to agree on the platters; none if all are.
+    /// Stripes of torn regions whose parity or copies may not agree on the medium; None if all agree.
     unsure: RefCell<Option<Bitmap>>,
     /// Regions whose checksum pages on disk are old.
     pub(in super::super) stale: RefCell<Bitmap>,
@@ -32,12 +32,12 @@ pub(in super::super) struct WriteIntent {
 pub(in super::super) struct IntentRegion {
     pub(in super::super) writers: usize,
     pub(in super::super) last_write: Nanos,
-    /// The superblock that has its flags.
+    /// The superblock that contains its flags.
     pub(in super::super) ticket: u64,
 }
 
 impl WriteIntent {
-    /// As the superblock found things. `stale` says whether flags for checksums are to be minded.
+    /// The state of the superblock. `stale` says whether flags for checksums are used.
     pub(in super::super) fn new(geometry: Geometry, stripes_per_region: u64, meta: &Superblock) -> Self {
         let count = geometry.stripes.div_ceil(stripes_per_region);
         let mut unsynced = Bitmap::new(geometry.stripes);
@@ -59,7 +59,7 @@ impl WriteIntent {
             *regions.unsure.borrow_mut() = Some(unsure);
         }
         unsynced.set_range(meta.initialised.min(geometry.stripes)..geometry.stripes, true);
-        // Going through a stripe makes its checksums known too, which no flag but this asks for where there is a journal.
+        // To check a stripe also makes its checksums known. With a journal, no other flag requests this.
         for region in (0..count).filter(|region| meta.unsynced.get(*region) || meta.unsummed.get(*region)) {
             unsynced.set_range(regions.stripes(region), true);
         }
@@ -87,7 +87,7 @@ impl WriteIntent {
         self.region(unit * UNIT / self.geometry.chunk)
     }
 
-    /// When a writer left, the last one of all; now, while there are any.
+    /// The time of the last write; now, while there are writers.
     pub(in super::super) fn last_write(&self) -> Nanos {
         let each = self.each.borrow();
         let last =
@@ -103,17 +103,17 @@ impl WriteIntent {
         self.unsynced.borrow_mut().set(stripe, false);
     }
 
-    /// Whether another power cut that takes a disk along may bring something older to light.
+    /// Whether older data may reappear after another power cut that also fails a disk.
     pub(in super::super) fn is_unsure(&self, stripe: u64) -> bool {
         self.unsure.borrow().as_ref().is_some_and(|unsure| unsure.get(stripe))
     }
 
-    /// Before the members are flushed: which stripes need not agree. None if that does not matter.
+    /// Before the members are flushed: the stripes that need not agree. None if this does not matter.
     pub(in super::super) fn before_flush(&self) -> Option<Bitmap> {
         self.unsure.borrow().as_ref().map(|_| self.unsynced.borrow().clone())
     }
 
-    /// All members were flushed: what agreed before does so on the platters.
+    /// All members were flushed: parts that agreed before now agree on the medium.
     pub(in super::super) fn after_flush(&self, unsynced: &Bitmap) {
         let mut unsure = self.unsure.borrow_mut();
         if let Some(stripes) = &mut *unsure {
@@ -126,7 +126,7 @@ impl WriteIntent {
         self.unsynced.borrow().next(from)
     }
 
-    /// The first stripe of those that a power cut may have left torn.
+    /// The first stripe that a power cut may have left torn.
     pub(in super::super) fn next_torn(&self) -> Option<u64> {
         let (torn, unsynced) = (self.torn.borrow(), self.unsynced.borrow());
         let mut region = torn.next(0)?;
@@ -159,8 +159,7 @@ impl WriteIntent {
         (first..=last).filter_map(|region| regions.get(region)).any(|region| region.writers > 0)
     }
 
-    /// All writes are flushed and no write is under way: only stripes that were torn before need
-    /// their flags.
+    /// All writes are flushed and no write is in progress: only stripes that were torn before need their flags.
     pub(in super::super) fn all_written(&self, meta: &mut Superblock) {
         let unsynced = self.unsynced.borrow();
         let torn = self.torn.borrow();

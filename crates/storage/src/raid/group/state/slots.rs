@@ -1,27 +1,27 @@
-//! The places of a group, and the disks in them.
+//! The slots of a group, and the disks in them.
 
 use super::super::superblock::{SlotRecord, SlotRecordState};
 use crate::disk::Disk;
 use std::rc::Rc;
 
-/// A place in the group.
+/// A slot of the group.
 pub(in super::super) struct Slot {
     pub(in super::super) name: String,
-    /// Told apart from disks that had this place earlier by the generation in which it came.
+    /// The generation in which the disk got this slot. It distinguishes the disk from earlier disks of the slot.
     pub(in super::super) id: u64,
     pub(in super::super) disk: Option<Rc<dyn Disk>>,
     pub(in super::super) state: SlotState,
-    /// Stripes before this one survive a power cut while it is being rebuilt.
+    /// During a rebuild: stripes before this one survive a power cut.
     pub(in super::super) saved: u64,
-    /// Reads under way.
+    /// Reads in progress.
     pub(in super::super) reads: usize,
 }
 
-/// How a place is.
+/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum SlotState {
     InSync,
-    /// Stripes before this one are there.
+    /// Stripes before this one are rebuilt.
     Rebuilding(u64),
     /// It has failed, and the superblocks still say this of it. They change when the group has settled. Until then it may
     /// come back after a power cut, and is needed for what was being written.
@@ -31,7 +31,7 @@ pub(in super::super) enum SlotState {
 }
 
 impl Slot {
-    /// Whether it is written to, at least here and there.
+    /// Whether it is written to, at least in part.
     pub(in super::super) fn is_alive(&self) -> bool {
         matches!(self.state, SlotState::InSync | SlotState::Rebuilding(_))
     }

@@ -1,17 +1,17 @@
-//! Which chunks of thin members have their space.
+//! Chunks of thin members whose space is reserved.
 
 use super::super::{bitmap::Bitmap, geometry::Geometry};
 use linerate_io::Nanos;
 use std::{cell::RefCell, ops::Range};
 
-/// How often space is looked for where there was none.
+/// Interval of the attempts to get space.
 pub(in super::super) const LOOK_FOR_SPACE_NS: Nanos = 100_000_000;
 
-/// Which chunks have their space, by slot and stripe; none of members that need not be asked.
+/// The chunks with reserved space, by slot and stripe; None for members that need no reservation.
 pub(in super::super) struct Space {
     stripes: u64,
     reserved: RefCell<Vec<Option<Bitmap>>>,
-    /// What is reserved for the group's user, on new members too.
+    /// Ranges that are reserved for the user of the group, on new members too.
     pub(in super::super) kept: RefCell<Vec<Range<u64>>>,
 }
 
@@ -21,12 +21,12 @@ impl Space {
         Self { stripes: geometry.stripes, reserved, kept: RefCell::default() }
     }
 
-    /// Whether a stripe has its space even if it holds nothing.
+    /// Whether the space of a stripe is kept even if it holds nothing.
     pub(in super::super) fn is_kept(&self, stripe: u64) -> bool {
         self.kept.borrow().iter().any(|stripes| stripes.contains(&stripe))
     }
 
-    /// A slot has another disk, of which nothing is known.
+    /// A slot has another disk, whose reservations are unknown.
     pub(in super::super) fn forget(&self, slot: usize) {
         self.reserved.borrow_mut()[slot] = None;
     }
@@ -40,7 +40,7 @@ impl Space {
         reserved[slot].get_or_insert_with(|| Bitmap::new(self.stripes)).set_range(stripes, is_reserved);
     }
 
-    /// A chunk was given back.
+    /// A chunk was discarded.
     pub(in super::super) fn give_back(&self, slot: usize, stripe: u64) {
         if self.is_reserved(slot, stripe) {
             self.set(slot, stripe..stripe + 1, false);

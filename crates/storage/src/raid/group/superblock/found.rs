@@ -1,4 +1,4 @@
-//! Superblocks as they are found on disks, from any version and any array.
+//! Superblocks as found on disks, from any version and any array.
 
 use super::{
     super::bitmap::Bitmap, HEADER_BYTES, MAGIC, MEMBER_BYTES_MIN, SUPERBLOCK_BYTES, SlotRecord,
@@ -11,20 +11,20 @@ use bytes::{Buf, BytesMut, TryGetError};
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) meta: Superblock,
-    /// Its place and the id with which it came; none: a spare.
+    /// Its slot, and the id that it got with the slot; None: a spare.
     pub(crate) own: Option<(usize, u64)>,
 }
 
 /// See [`look`].
 #[derive(Clone, Debug)]
 pub(crate) enum Superblocks {
-    /// Nothing that a RAID set could have written.
+    /// No superblock of a RAID set.
     Absent,
-    /// There were some, and none is whole.
+    /// There were some, but none is valid.
     Damaged,
     /// They have a version that this program does not know.
     Version(u32),
-    /// The newest whole one.
+    /// The newest valid one.
     Whole {
         found: Box<Found>,
         /// The other one is damaged.
@@ -32,7 +32,7 @@ pub(crate) enum Superblocks {
     },
 }
 
-/// What a disk holds in the place of its superblocks. A disk that cannot be read there has damaged ones.
+/// The superblocks of a disk. If they cannot be read, they count as damaged.
 pub(crate) async fn look(disk: &dyn Disk) -> Superblocks {
     if disk.size_bytes() < MEMBER_BYTES_MIN {
         return Superblocks::Absent;
@@ -65,7 +65,7 @@ pub(crate) async fn look(disk: &dyn Disk) -> Superblocks {
     }
 }
 
-/// The superblock in these bytes, if it is whole.
+/// The superblock in these bytes, if it is valid.
 pub(super) fn open(bytes: &[u8]) -> Option<Found> {
     let len = u32::from_le_bytes(bytes[12..16].try_into().ok()?) as usize;
     let sealed = bytes.get(..len)?;
@@ -80,7 +80,7 @@ pub(super) fn open(bytes: &[u8]) -> Option<Found> {
     decode(&mut &sealed[HEADER_BYTES..]).ok()
 }
 
-/// A sealed body that does not decode was written by another program.
+/// Another program wrote a sealed body that does not decode.
 struct Foreign;
 
 impl From<TryGetError> for Foreign {
@@ -117,7 +117,7 @@ fn decode(from: &mut &[u8]) -> Result<Found, Foreign> {
     let mark =
         |from: &mut &[u8]| Ok((from.try_get_u32_le()?, from.try_get_u64_le()?, from.try_get_u64_le()?));
     let marks = (0..from.try_get_u32_le()?).map(|_| mark(from)).collect::<Result<Vec<_>, Foreign>>()?;
-    // The first superblocks ended here.
+    // Superblocks of the first version end here.
     let is_journaled = from.try_get_u8().is_ok_and(|flag| flag != 0);
     let meta = Superblock {
         set,

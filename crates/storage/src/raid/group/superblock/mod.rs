@@ -30,8 +30,8 @@ const JOURNAL_BYTES: std::ops::RangeInclusive<u64> = 128 << 10..=16 << 20;
 const MAGIC: &[u8; 8] = b"LnrtRAID";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 20;
-/// Most regions of a group. Random writes put up each region's flags once, so many regions cost many superblocks; few
-/// regions cost time after a power cut.
+/// Most regions of a group. Random writes set the flags of each region once, so many regions cost many superblocks;
+/// with few regions the check after a power cut takes longer.
 const REGIONS_MAX: u64 = 256;
 /// Smallest region of a member.
 const REGION_BYTES_MIN: u64 = 64 << 10;
@@ -41,7 +41,7 @@ pub(super) const SUMS_PER_PAGE: u64 = UNIT / 4 - 1;
 /// Smallest member.
 pub(crate) const MEMBER_BYTES_MIN: u64 = 1 << 20;
 
-/// Where a member's areas begin.
+/// Offsets of a member's areas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) journal: u64,
@@ -50,7 +50,7 @@ pub(super) struct Layout {
     pub(super) stripes_per_region: u64,
 }
 
-/// The group's state as superblocks hold it.
+/// The state of the group, as stored in superblocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) set: u64,
@@ -59,13 +59,13 @@ pub(crate) struct Superblock {
     pub(crate) chunk: u32,
     pub(crate) groups: u32,
     pub(crate) group: u32,
-    /// Smallest member when the set was made: everything is laid out for that.
+    /// Size of the smallest member when the set was made: the layout uses it.
     pub(super) member_bytes: u64,
     pub(crate) block_bytes: u32,
     pub(crate) generation: u64,
-    /// Journal records of another epoch do not count.
+    /// Journal records of another epoch are invalid.
     pub(super) epoch: u64,
-    /// Checksum pages of another series do not count; 0: there are none.
+    /// Checksum pages of another series are invalid; 0: there are none.
     pub(super) sums_series: u64,
     /// Stripes before this one were initialised.
     pub(super) initialised: u64,
@@ -74,17 +74,17 @@ pub(crate) struct Superblock {
     pub(super) unsynced: Bitmap,
     /// Regions whose checksums on disk may be old.
     pub(super) unsummed: Bitmap,
-    /// Units that are lost: (slot, first unit, how many).
+    /// Lost units: (slot, first unit, number of units).
     pub(super) marks: Vec<(u32, u64, u64)>,
-    /// Whether writes go through the journal; they do so in any case while a member is out.
+    /// Whether all writes go through the journal; with a missing member they always do.
     pub(super) is_journaled: bool,
 }
 
-/// A member's place.
+/// The slot of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRecord {
     pub(crate) name: String,
-    /// Told apart from disks that had this place earlier by the generation in which it came.
+    /// The generation in which the disk got this slot. It distinguishes the disk from earlier disks of the slot.
     pub(crate) id: u64,
     pub(crate) state: SlotRecordState,
 }
@@ -94,12 +94,12 @@ pub(crate) struct SlotRecord {
 pub(crate) enum SlotRecordState {
     InSync,
     Out,
-    /// Stripes before this one are there.
+    /// Stripes before this one are rebuilt.
     Rebuilding(u64),
 }
 
 impl Superblock {
-    /// Judges a group of disks and lays it out. `set` tells sets of one name apart.
+    /// Checks a group of disks and computes its layout. `set` distinguishes sets of the same name.
     pub(crate) fn new(
         config: &RaidConfig,
         shape: Shape,
@@ -139,17 +139,17 @@ impl Superblock {
         meta
     }
 
-    /// Smallest member when the set was made.
+    /// Size of the smallest member when the set was made.
     pub(crate) fn member_bytes(&self) -> u64 {
         self.member_bytes
     }
 
     /// The layout. It depends only on values that never change.
     pub(super) fn lay_out(&self, code: Code) -> (Geometry, Layout) {
-        // Copies have no use for small stripes: one is what concurrent writers wait for.
+        // Small stripes have no advantage for copies: concurrent writers wait for a stripe.
         let chunk = u64::from(self.chunk).max(if self.level == RaidLevel::Raid1 { 256 << 10 } else { 0 });
         let journal_len = match code {
-            // Two stripes fit in, each with the headers of its records.
+            // The journal has space for two stripes, each with the headers of its records.
             Code::Parity(_) => (self.member_bytes / 64 / UNIT * UNIT)
                 .clamp(*JOURNAL_BYTES.start(), *JOURNAL_BYTES.end())
                 .max(2 * (self.slots.len() as u64 + 1) * chunk),
@@ -170,7 +170,7 @@ impl Superblock {
         (geometry, Layout { journal: JOURNAL_START, journal_len, sums, stripes_per_region })
     }
 
-    /// Which records of journals count.
+    /// The set, group and epoch of valid journal records.
     pub(super) fn journal_epoch(&self) -> Epoch {
         Epoch { set: self.set, group: self.group, number: self.epoch }
     }
@@ -220,19 +220,19 @@ impl Superblock {
         self.encode(None).len() as u64 <= SUPERBLOCK_BYTES
     }
 
-    /// Zeros over both superblocks of a disk.
+    /// Zeros for both superblocks of a disk.
     pub(super) fn no_superblocks() -> Bytes {
         Bytes::from(vec![0; JOURNAL_START as usize])
     }
 
-    /// Whether any stripe fits on the members; otherwise how large they should be.
+    /// Whether at least one stripe fits on the members; otherwise the size that they need.
     pub(crate) fn check_size(&self, code: Code) -> Result<(), u64> {
         let (geometry, layout) = self.lay_out(code);
         let least = layout.sums.next_multiple_of(geometry.chunk) + 2 * geometry.chunk;
         if geometry.stripes > 0 { Ok(()) } else { Err(least.max(MEMBER_BYTES_MIN)) }
     }
 
-    /// As many flags as there are regions: superblocks hold them in whole words.
+    /// Makes the number of flags equal to the number of regions: superblocks store whole words.
     pub(super) fn fit_regions(&mut self, regions: u64) {
         for bits in [&mut self.unsynced, &mut self.unsummed] {
             *bits = Bitmap::from_words(regions, bits.words());
@@ -244,7 +244,7 @@ impl Superblock {
         if self.has_mark(slot, unit..unit + 1) {
             return;
         }
-        // Losses come in runs.
+        // Losses are usually consecutive.
         if let Some(run) = self.marks.iter_mut().find(|(of, from, len)| *of == slot && from + len == unit) {
             run.2 += 1;
         } else {
@@ -257,7 +257,7 @@ impl Superblock {
         self.marks.iter().any(|&(of, from, len)| of == slot && from < units.end && units.start < from + len)
     }
 
-    /// Takes the marks off units.
+    /// Removes the marks of units.
     pub(super) fn unmark(&mut self, slot: u32, units: Range<u64>) {
         let mut left = Vec::new();
         for (of, from, len) in std::mem::take(&mut self.marks) {
@@ -272,7 +272,7 @@ impl Superblock {
         self.marks = left;
     }
 
-    /// Where on a disk the superblock of this generation goes.
+    /// The offset of the superblock of this generation on a disk.
     pub(super) fn place(&self) -> u64 {
         self.generation % 2 * SUPERBLOCK_BYTES
     }
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(found.meta.encode(None), meta.encode(None));
         block_on(disk.write(meta.place(), Bytes::from(vec![1; 512]), true)).unwrap();
         assert_eq!(newest().0.meta.generation, 5);
-        // Damage is told from nothing, and a later version from damage.
+        // Damage differs from absence, and a later version differs from damage.
         let mut damaged = meta.encode(None).slice(..512).to_vec();
         damaged[40] ^= 1;
         for place in [0, SUPERBLOCK_BYTES] {
