@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import special  # type: ignore[import-untyped]
 
 CONFIDENCE = 0.95
 
@@ -24,7 +24,7 @@ def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float
     if error == 0:
         return difference, difference
     freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    reach = float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
     return difference - reach, difference + reach
 
 

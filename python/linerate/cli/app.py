@@ -16,7 +16,7 @@ from linerate.cli import check, demo, discover, report, run, schema, settings
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
-from linerate.cli.numbers import compare
+from linerate.cli.numbers import compare, export
 from linerate.cli.study import verbs as study
 from linerate.errors import HostError, LinerateError, is_full_disk
 from linerate.interrupt import heard
@@ -40,6 +40,7 @@ app.command("discover")(discover.discover)
 app.command("report")(report.report)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("export")(export.export)
 app.command("settings")(settings.settings)
 app.command("schema")(schema.schema)
 
