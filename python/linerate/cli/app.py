@@ -16,7 +16,7 @@ from linerate.cli import check, demo, discover, report, run, schema, settings
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
-from linerate.cli.numbers import compare, export
+from linerate.cli.numbers import compare, export, history
 from linerate.cli.study import verbs as study
 from linerate.errors import HostError, LinerateError, is_full_disk
 from linerate.interrupt import heard
@@ -41,6 +41,7 @@ app.command("report")(report.report)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("export")(export.export)
+app.command("history")(history.history)
 app.command("settings")(settings.settings)
 app.command("schema")(schema.schema)
 

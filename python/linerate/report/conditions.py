@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from linerate.analysis import ConditionResult
+from linerate.report import figures
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, not even escaped (section 2.2)."""
@@ -19,7 +20,8 @@ def condition_lines(results: Sequence[ConditionResult]) -> list[str]:
         return []
     lines = ["", "conditions:"]
     for result in results:
-        lines.append(f"  {result.outcome:<13}  {result.condition}  [{result.step}] {result.sentence}")
+        said = f"  {result.outcome:<13}  {result.condition}  [{result.step}] {result.sentence}"
+        lines.append(figures.printable(said))
     return lines
 
 
