@@ -1,11 +1,12 @@
 """Changes of level in a series, each with the probability that chance alone shows one so clear.
 
 Method: a permutation test of the largest weighted CUSUM (J. Antoch, M. Huskova: Permutation tests in change point
-analysis, Statistics & Probability Letters 53 (2001) 37-46), on the ranks of the values, so that one stray run does not
-decide. The place of a change is the split with the least absolute deviations from the medians of both sides (J. Bai:
-Least absolute deviation estimation of a shift, Econometric Theory 11 (1995) 403-436). After a change is found, both
-parts are tested in the same way (binary segmentation, L. Vostrikova: Detecting "disorder" in multidimensional random
-processes, Soviet Mathematics Doklady 24 (1981) 55-59).
+analysis, Statistics & Probability Letters 53 (2001) 37-46), on the normal scores of the ranks (B. L. van der Waerden,
+Indagationes Mathematicae 14 (1952) 453-458), so that one stray run does not decide. The place of a change is the split
+with the least absolute deviations from the medians of both sides (J. Bai: Least absolute deviation estimation of a
+shift, Econometric Theory 11 (1995) 403-436). After a change is found, both parts are tested in the same way (binary
+segmentation, L. Vostrikova: Detecting "disorder" in multidimensional random processes, Soviet Mathematics Doklady 24
+(1981) 55-59).
 
 The test assumes that without a change every order of the values is equally likely. It holds for any distribution.
 A slow drift is a change too. A level has at least three points, so a line of fewer than six points has none.
@@ -20,6 +21,7 @@ from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special  # type: ignore[import-untyped]
 
 from linerate.history.model import LevelChange
 
@@ -55,22 +57,22 @@ def points_needed(confidence: float) -> int:
     return next(n for n in count(2 * LEVEL_POINTS_MIN, 2) if 2 / math.comb(n, n // 2) <= 1 - confidence)
 
 
-def strongest_change(values: Sequence[float]) -> tuple[int, float] | None:
-    """(first point of the new level, p) of the clearest change; None for a series that is too short or constant."""
+def p_of_change(values: Sequence[float]) -> float | None:
+    """How often chance alone shows so clear a change; None for a series that is too short or constant."""
     series = np.asarray(values, dtype=np.float64)
     if len(series) < 2 * LEVEL_POINTS_MIN or np.ptp(series) == 0:
         return None
-    ranks = _ranks(series)
-    observed = float(_cusums(ranks[np.newaxis, :]).max())
-    null = _null(tuple(sorted(ranks.tolist())))
+    scores = _scores(series)
+    observed = float(_cusums(scores[np.newaxis, :]).max())
+    null = _null(tuple(sorted(scores.tolist())))
     larger = int(np.count_nonzero(null >= observed * (1 - 1e-9)))
-    return _place(series), (1 + larger) / (1 + PERMUTATIONS)
+    return (1 + larger) / (1 + PERMUTATIONS)
 
 
 def _segmented(series: Array, offset: int, alpha: float) -> Iterator[tuple[int, float]]:
-    change = strongest_change(series.tolist())
-    if change is not None and change[1] <= alpha:
-        split, p = change
+    p = p_of_change(series.tolist())
+    if p is not None and p <= alpha:
+        split = _place(series)
         yield offset + split, p
         yield from _segmented(series[:split], offset, alpha)
         yield from _segmented(series[split:], offset + split, alpha)
@@ -86,28 +88,29 @@ def _deviation(part: Array) -> float:
     return float(np.abs(part - np.median(part)).sum())
 
 
-def _ranks(series: Array) -> Array:
-    """Ranks from 1; equal values share the mean of theirs."""
+def _scores(series: Array) -> Array:
+    """The normal quantile of each rank over n + 1; equal values share the mean of their ranks."""
     _, place, counts = np.unique(series, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: Array = (last - (counts - 1) / 2)[place]
-    return ranks
+    ranks = (last - (counts - 1) / 2)[place]
+    scores: Array = special.ndtri(ranks / (len(series) + 1))
+    return scores
 
 
-def _cusums(ranks: Array) -> Array:
+def _cusums(scores: Array) -> Array:
     """For each row and k: |sum of the first k, less its expectation|, over its standard deviation times a constant."""
-    points = ranks.shape[1]
+    points = scores.shape[1]
     k = np.arange(LEVEL_POINTS_MIN, points - LEVEL_POINTS_MIN + 1)
-    sums = np.cumsum(ranks - ranks.mean(axis=1, keepdims=True), axis=1)[:, k - 1]
+    sums = np.cumsum(scores - scores.mean(axis=1, keepdims=True), axis=1)[:, k - 1]
     weighted: Array = np.abs(sums) / np.sqrt(k * (points - k))
     return weighted
 
 
 @lru_cache(maxsize=256)
-def _null(ranks: tuple[float, ...]) -> Array:
-    """The statistic under random orders of these ranks. Without ties it depends on their number only."""
+def _null(scores: tuple[float, ...]) -> Array:
+    """The statistic under random orders of these scores. Without ties it depends on their number only."""
     dice = np.random.default_rng(_SEED)
-    row = np.asarray(ranks)
+    row = np.asarray(scores)
     at_once = max(1, _CELLS_MAX // len(row))
     parts = []
     for begin in range(0, PERMUTATIONS, at_once):

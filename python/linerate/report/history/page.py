@@ -36,6 +36,7 @@ def render_history(history: History) -> str:
     templates = environment()
     templates.filters.update(
         day=words.day,
+        date=words.date,
         relative=words.percent,
         significant=figures.significant,
         metric=words.metric,

@@ -13,6 +13,11 @@ def day(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
+def date(time: datetime) -> str:
+    """The day in UTC."""
+    return f"{time.astimezone(UTC):%Y-%m-%d}"
+
+
 def percent(change: float | None) -> str:
     """A relative change with its sign."""
     return figures.NOTHING if change is None else f"{change:+.1f} %"
