@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from linerate.analysis.condition import ConditionResult
 from linerate.report import junit_xml
-from linerate.results import Validity
+from linerate.results import RunWriter, Validity, WorkloadSource
 
 from tests.cli.conftest import linerate
 from tests.support.samples.synthetic import Load, make_run
@@ -91,6 +91,12 @@ def test_void_and_unfinished_runs_judge_nothing(runs: Path) -> None:
 def test_wrong_words(runs: Path) -> None:
     assert "use one of iops" in linerate("compare", "a0", "b0", "--fail-if", "x < 1%", cwd=runs).stderr
     assert linerate("compare", "a0", "b0", "--junit", "j.xml", cwd=runs).returncode == 2
+
+
+def test_a_baseline_without_steps_judges_nothing(runs: Path) -> None:
+    RunWriter.create(runs / "empty", name="empty", workload=WorkloadSource(name="w")).close("complete")
+    done = linerate("compare", "empty", "b0", "--fail-if", "iops < -5%", cwd=runs)
+    assert (done.returncode, "no step" in done.stderr) == (2, True)
 
 
 def test_json_has_the_conditions(runs: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import pty
 import subprocess
 import zipfile
 from dataclasses import replace
@@ -217,6 +219,31 @@ def test_the_verb_writes_one_file_per_table_and_replaces_none(run: RunDirectory,
     assert (tmp_path / "run-steps.csv").read_text() == "mine"
     assert linerate("export", run.path, "--csv", "--overwrite", cwd=tmp_path).returncode == 0
     assert (tmp_path / "run-steps.csv").read_text().startswith("step,")
+
+
+@pytest.mark.parametrize(("answer", "replaced"), [("y", True), ("n", False), ("", False)])
+def test_a_yes_on_the_terminal_replaces(
+    run: RunDirectory, tmp_path: Path, answer: str, replaced: bool
+) -> None:
+    file = tmp_path / "run-steps.csv"
+    file.write_text("mine")
+    master, slave = pty.openpty()
+    try:
+        words = [*COMMAND, "export", str(run.path), "--csv", "--table", "steps"]
+        os.write(master, f"{answer}\n".encode())
+        done = subprocess.run(
+            words,
+            stdin=slave,
+            stderr=slave,
+            stdout=subprocess.PIPE,
+            env=environment(),
+            cwd=tmp_path,
+            timeout=60,
+        )
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert (done.returncode, file.read_text() != "mine") == ((0, True) if replaced else (2, False))
 
 
 @pytest.mark.parametrize(

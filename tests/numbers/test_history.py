@@ -119,6 +119,9 @@ def test_a_study_is_one_point_per_workload_and_case_the_median_of_its_blocks(tmp
     assert [point.value for point in line.points] == [values[1], values[1]]
     assert [point.path for point in line.points] == ["one", "two"]
     assert not any("isoe" in name for name in lines)
+    shutil.rmtree(tmp_path / "two" / "runs")
+    (tmp_path / INDEX).unlink()
+    assert {item.workload: item.points for item in history(tmp_path).lines}[line.workload] == line.points
 
 
 def test_a_metric_that_there_is_not(changed: Path) -> None:

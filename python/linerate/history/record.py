@@ -12,7 +12,7 @@ from linerate.analysis.compare import METRICS
 from linerate.analysis.difference import host_facts, step_facts
 from linerate.history.identity import digest, step_identity, workload_of
 from linerate.history.model import Recorded, WorkloadResult
-from linerate.results import RunDirectory, files
+from linerate.results import NotARunError, RunDirectory, files
 
 if TYPE_CHECKING:
     from linerate.study import StudyDirectory
@@ -106,21 +106,26 @@ def _study_result(
             name: statistics.median(step.values[name] for step in done if name in step.values)
             for name in names
         },
-        facts=_facts(_study_facts(study, done[0])),
+        facts=_facts(_study_facts(study, done)),
     )
 
 
-def _study_facts(study: StudyDirectory, step: StepDone) -> Iterator[tuple[str, str]]:
-    """Of the first run that counts: the runs of a case are set alike."""
-    run = study.run(step)
-    yield from host_facts(run)
+def _study_facts(study: StudyDirectory, steps: Iterable[StepDone]) -> Iterator[tuple[str, str]]:
+    """Of the first run that is still there: the runs of a case are set alike. Without any run: versions only."""
     for name, version in study.record.versions.items():
         yield f"version.{name}", version
-    for record in run.manifest.steps:
-        yield from step_facts(record)
-        settings = record.san.get("settings")
-        if isinstance(settings, Mapping):
-            yield from ((f"san.{name}", str(value)) for name, value in settings.items())
+    for step in steps:
+        try:
+            run = study.run(step)
+        except NotARunError:
+            continue
+        yield from host_facts(run)
+        for record in run.manifest.steps:
+            yield from step_facts(record)
+            settings = record.san.get("settings")
+            if isinstance(settings, Mapping):
+                yield from ((f"san.{name}", str(value)) for name, value in settings.items())
+        return
 
 
 def _values(summary: StepSummary) -> dict[str, float]:

@@ -98,8 +98,10 @@ def _require_results(runs: Sequence[RunDirectory]) -> None:
 
 
 def _end(results: Sequence[ConditionResult]) -> None:
+    if not results:
+        raise UserError("the baseline has no step: no condition can be judged", "give a run with results")
     outcomes = {result.outcome for result in results}
     if "holds" in outcomes:
         raise typer.Exit(CONDITION_HOLDS)
-    if "not judged" in outcomes or not results:
+    if "not judged" in outcomes:
         raise typer.Exit(1)
