@@ -58,6 +58,7 @@ def save_index(folder: Path, entries: Iterable[Recorded]) -> bool:
         return False
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)  # it says nothing that the results beside it do not say
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

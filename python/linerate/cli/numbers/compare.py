@@ -63,6 +63,7 @@ def compare(
     if junit is not None and not fail_if:
         raise UserError("--junit has nothing to report without --fail-if", 'add --fail-if "iops < -5%"')
     from linerate.analysis import compare_runs, judge_conditions, parse_condition
+    from linerate.cli.console import show_lines
     from linerate.cli.numbers.outfile import consent_to_replace, write_file
     from linerate.report import comparison_lines, condition_lines, junit_xml
     from linerate.results import RunDirectory
@@ -81,7 +82,7 @@ def compare(
     if json:
         typer.echo(dumps({**asdict(comparison), "conditions": [asdict(result) for result in results]}))
     else:
-        typer.echo("\n".join([*comparison_lines(comparison), *condition_lines(results)]))
+        show_lines([*comparison_lines(comparison), *condition_lines(results)])
     if conditions:
         _end(results)
 

@@ -36,6 +36,7 @@ def history(
     Runs and studies that cannot be read, failed or are void are named and left out. The file .linerate-history.json in
     the folder makes the next call fast; it can be deleted at any time.
     """
+    from linerate.cli.console import show_lines
     from linerate.cli.numbers.outfile import consent_to_replace, write_file
     from linerate.errors import UserError
     from linerate.history import DEFAULT_METRICS, INDEX, gather, judge_history
@@ -49,7 +50,10 @@ def history(
     found = judge_history(str(folder), gathered.entries, metric or DEFAULT_METRICS, confidence / 100)
     if report is not None:
         write_file(report, render_history(found).encode())
-    typer.echo(dumps(history_object(found)) if json else "\n".join(history_lines(found)))
+    if json:
+        typer.echo(dumps(history_object(found)))
+    else:
+        show_lines(history_lines(found))
     if not gathered.saved:
         typer.echo(
             f"note: {folder / INDEX} cannot be written: the next call reads everything again", err=True
