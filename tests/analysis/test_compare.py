@@ -28,7 +28,7 @@ def test_one_run_on_a_side_gives_ratios_without_a_verdict(tmp_path: Path) -> Non
     b = runs(tmp_path, replace(LOAD, iops=50_000), range(1))
     comparison = compare_runs(a, b)
     rate = comparison.steps[0].metrics[0]
-    assert rate.metric == "i/o rate"
+    assert (rate.metric, rate.label) == ("iops", "i/o rate")
     assert rate.ratio == pytest.approx(1.25, rel=0.05)
     assert (rate.low, rate.high) == (None, None)
     assert rate.verdict == "one run on a side: significance unknown"
@@ -103,3 +103,21 @@ def test_a_run_is_like_itself(tmp_path: Path) -> None:
     comparison = compare_runs([a], [a])
     assert comparison.differences == ()
     assert all(metric.ratio in (None, 1.0) for metric in comparison.steps[0].metrics)
+
+
+def test_what_differs_between_any_two_runs_is_no_difference(tmp_path: Path) -> None:
+    """Ports of connections and rates of curve points follow from the run itself."""
+    point = replace(LOAD, name="rd1_(50%)", spec={"arrival": {"kind": "open", "rate_iops": 1000.0}})
+    later = replace(
+        point,
+        spec={"arrival": {"kind": "open", "rate_iops": 1100.0}},
+        session={"local_address": "10.0.0.1:50000", "peer_address": "10.0.0.10:3260"},
+    )
+    earlier = replace(point, session={"local_address": "10.0.0.1:40001", "peer_address": "10.0.0.10:3261"})
+    a, b = make_run(tmp_path / "a", [earlier]), make_run(tmp_path / "b", [later])
+    assert compare_runs([a], [b]).differences == ()
+    asked = make_run(tmp_path / "c", [replace(later, name="rd1")])
+    other = make_run(tmp_path / "d", [replace(earlier, name="rd1")])
+    assert [item.key for item in compare_runs([other], [asked]).differences] == [
+        "rd1: asked.arrival.rate_iops"
+    ]

@@ -31,6 +31,9 @@ A run failed, or a result is not to be trusted.
 .B 2
 A mistake in the command line or in a file that it names.
 .TP
+.B 3
+A condition of \\fBcompare \\-\\-fail\\-if\\fR holds.
+.TP
 .B 130
 Interrupted.
 .SH ENVIRONMENT

@@ -82,6 +82,7 @@ PYTHON_LAYERS = (
     {"run"},
     {"cluster"},
     {"study"},
+    {"history"},
     {"report"},
     {"cli"},
 )

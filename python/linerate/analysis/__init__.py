@@ -1,12 +1,13 @@
 """Summaries of runs, checks of their results, and comparisons.
 
 Open `summary.py` first: it turns a run directory into summary rows. `check.py` checks them with the rules of
-`rules/`; `compare.py` puts two sets of runs side by side; `verdict/` judges a whole study. `metric.py` says what a
-metric is. Nothing here writes or draws.
+`rules/`; `compare.py` puts two sets of runs side by side, and `condition.py` holds limits against their changes;
+`verdict/` judges a whole study. `metric.py` says what a metric is. Nothing here writes or draws.
 """
 
 from linerate.analysis.check import check_run
 from linerate.analysis.compare import MetricComparison, RunComparison, StepComparison, compare_runs
+from linerate.analysis.condition import Condition, ConditionResult, judge_conditions, parse_condition
 from linerate.analysis.difference import Difference
 from linerate.analysis.summary import (
     OpSummary,
@@ -19,6 +20,8 @@ from linerate.analysis.summary import (
 )
 
 __all__ = [
+    "Condition",
+    "ConditionResult",
     "Difference",
     "MetricComparison",
     "OpSummary",
@@ -30,6 +33,8 @@ __all__ = [
     "UsageSummary",
     "check_run",
     "compare_runs",
+    "judge_conditions",
+    "parse_condition",
     "summarise",
     "summarise_interval",
 ]

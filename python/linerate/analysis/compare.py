@@ -11,14 +11,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy import stats  # type: ignore[import-untyped]
-
 from linerate.analysis.difference import Difference, differences_between
 from linerate.analysis.metric import Metric
 from linerate.analysis.summary import StepSummary, summarise
+from linerate.analysis.welch import mean, welch_interval
 from linerate.results import RunDirectory
 
-CONFIDENCE = 0.95
 MARGIN_PERCENT = 5.0
 
 
@@ -31,29 +29,40 @@ def _quantile(q: float) -> Callable[[StepSummary], float | None]:
 
 
 METRICS: tuple[tuple[Metric, Callable[[StepSummary], float | None]], ...] = (
-    (Metric("i/o rate", "i/o rate", "IOPS", +1), lambda step: step.total.iops),
-    (Metric("MB/sec", "MB/sec", "MB/s", +1), lambda step: step.total.mib_s),
-    (Metric("resp", "resp", "ms", -1), lambda step: step.total.mean_ms),
-    (Metric("p50", "p50", "ms", -1), _quantile(0.5)),
-    (Metric("p99", "p99", "ms", -1), _quantile(0.99)),
-    (Metric("p99.9", "p99.9", "ms", -1), _quantile(0.999)),
-    (Metric("queue depth", "queue depth", "", 0), lambda step: step.queue_depth),
-    (Metric("cpu% sys+u", "cpu% sys+u", "%", -1), lambda step: step.usage.cpu_busy_percent),
-    (Metric("cycles/byte", "cycles/byte", "", -1), lambda step: step.usage.cycles_per_byte),
-    (Metric("retransmits", "retransmits", "%", -1), lambda step: step.usage.retransmits_percent),
+    (Metric("iops", "i/o rate", "IOPS", +1), lambda step: step.total.iops),
+    (Metric("mib_s", "MB/sec", "MB/s", +1), lambda step: step.total.mib_s),
+    (Metric("service_ms", "resp", "ms", -1), lambda step: step.total.mean_ms),
+    (
+        Metric("response_ms", "resp (intended start)", "ms", -1),
+        lambda step: step.total.response_mean_ms or None,
+    ),
+    (Metric("p50_ms", "p50", "ms", -1), _quantile(0.5)),
+    (Metric("p95_ms", "p95", "ms", -1), _quantile(0.95)),
+    (Metric("p99_ms", "p99", "ms", -1), _quantile(0.99)),
+    (Metric("p999_ms", "p99.9", "ms", -1), _quantile(0.999)),
+    (Metric("queue_depth", "queue depth", "", 0), lambda step: step.queue_depth),
+    (Metric("host_cpu_percent", "cpu% sys+u", "%", -1), lambda step: step.usage.cpu_busy_percent),
+    (Metric("cycles_per_byte", "cycles/byte", "", -1), lambda step: step.usage.cycles_per_byte),
+    (Metric("host_retransmit_percent", "retransmits", "%", -1), lambda step: step.usage.retransmits_percent),
 )
-"""The figures of the run tables, under the names they have there, and how to read each."""
+"""The figures of a step that two sides are compared by, and how to read each.
+
+The name is for programs and has the unit at its end; the label is the word of the run tables. `service_ms` and the
+percentiles are from submit to completion, `response_ms` from the intended start. `mib_s` counts 2^20 bytes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
     """One metric of one step on both sides, one value per run.
 
+    `metric` and `label` are the name and the label of `METRICS`.
     `ratio` is b/a of the geometric means; `low` and `high` bound it at 95 % when both sides have at least two
     runs. None where a value is missing or zero. `verdict` is one phrase for people.
     """
 
     metric: str
+    label: str
     unit: str
     a: tuple[float, ...]
     b: tuple[float, ...]
@@ -105,11 +114,12 @@ def compare_values(metric: Metric, a: Sequence[float], b: Sequence[float]) -> Me
     ratio = low = high = None
     if a and b and min(*a, *b) > 0:
         log_a, log_b = [math.log(value) for value in a], [math.log(value) for value in b]
-        ratio = math.exp(_mean(log_b) - _mean(log_a))
-        if len(a) > 1 and len(b) > 1:
-            low, high = _welch_bounds(log_a, log_b)
+        ratio = math.exp(mean(log_b) - mean(log_a))
+        if (bounds := welch_interval(log_a, log_b)) is not None:
+            low, high = math.exp(bounds[0]), math.exp(bounds[1])
     return MetricComparison(
         metric=metric.name,
+        label=metric.label,
         unit=metric.unit,
         a=tuple(a),
         b=tuple(b),
@@ -131,18 +141,6 @@ def _compare_step(
         if values_a or values_b:
             metrics.append(compare_values(metric, values_a, values_b))
     return StepComparison(step=key, metrics=tuple(metrics))
-
-
-def _welch_bounds(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """Bounds of exp(mean(b) - mean(a)) without assuming equal spread on both sides."""
-    part_a, part_b = _variance(a) / len(a), _variance(b) / len(b)
-    error = math.sqrt(part_a + part_b)
-    difference = _mean(b) - _mean(a)
-    if error == 0:
-        return math.exp(difference), math.exp(difference)
-    freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
-    return math.exp(difference - reach), math.exp(difference + reach)
 
 
 def _verdict(
@@ -180,12 +178,3 @@ def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]
             if stamp != "valid":
                 warnings.append(f"side {side}: {run.path} is {stamp or 'not judged'}: see its check")
     return warnings
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = _mean(values)
-    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)

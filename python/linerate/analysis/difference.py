@@ -1,20 +1,27 @@
 """What differs between two sets of runs besides the figures: hosts, settings, workloads, versions.
 
 When results differ, this list is where the reason is looked for first. Entries of many volumes are folded
-into one, for a setting that differs on eight volumes is one difference, and addresses that change with every
-connection are left out.
+into one, for a setting that differs on eight volumes is one difference. What differs between any two runs is left
+out: see `_LEFT_OUT`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linerate.results import RunDirectory
+from linerate.results import RunDirectory, StepRecord
 from linerate.results.facts import find_fact, label_of, show_fact
 
-_LEFT_OUT = {"local", "peer", "url", "seed", "name", "tsc_hz", "worker", "isid", "tsih", "rtt_us"}
+_ENDS = ("local", "peer", "local_address", "peer_address", "isid", "tsih", "rtt_us")
+_PLACES = ("url", "name", "seed", "netns")
+_PROCESS = ("thread_id", "worker", "started_monotonic_ns", "tsc_hz")
+_LEFT_OUT = frozenset((*_ENDS, *_PLACES, *_PROCESS))
+"""Keys whose values differ between any two runs: ends of connections, names and places, threads and clocks."""
+_CURVE_POINT = re.compile(r"_\(\d+(?:\.\d+)?%\)")
+_CURVE_RATE = "asked.arrival.rate_iops"
 _VALUES_SHOWN = 3
 
 
@@ -32,7 +39,7 @@ def differences_between(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) ->
     """Every key whose set of values differs between the sides."""
     values_a, values_b = _values(a), _values(b)
     return tuple(
-        Difference(key=key, label=_label(key), a=_shown(values_a.get(key)), b=_shown(values_b.get(key)))
+        Difference(key=key, label=fact_label(key), a=_shown(values_a.get(key)), b=_shown(values_b.get(key)))
         for key in dict.fromkeys([*values_a, *values_b])
         if values_a.get(key) != values_b.get(key)
     )
@@ -47,16 +54,36 @@ def _values(runs: Sequence[RunDirectory]) -> dict[str, set[str]]:
 
 
 def _facts_of(run: RunDirectory) -> Iterator[tuple[str, str]]:
-    manifest = run.manifest
-    for key, value in manifest.environment.items():
+    for key, value in host_facts(run):
         fact = find_fact(key)
         if fact is None or fact.compared:
-            yield key, show_fact(key, value)
-    for name, version in manifest.versions.items():
+            yield key, value
+    for step in run.manifest.steps:
+        for path, value in step_facts(step):
+            yield f"{step.key}: {path}", value
+
+
+def host_facts(run: RunDirectory) -> Iterator[tuple[str, str]]:
+    """(key, value as shown) of each fact about the host and of each version (`version.NAME`)."""
+    for key, value in run.manifest.environment.items():
+        yield key, show_fact(key, value)
+    for name, version in run.manifest.versions.items():
         yield f"version.{name}", version
-    for step in manifest.steps:
-        yield from _flat(f"{step.key}: asked", step.spec)
-        yield from _flat(f"{step.key}: used", step.facts)
+
+
+def step_facts(step: StepRecord) -> Iterator[tuple[str, str]]:
+    """(dotted path, text) of what a step asked for (`asked.`) and of what it read back (`used.`).
+
+    Left out is what differs between any two runs. A path occurs several times where volumes differ.
+    """
+    for path, value in (*_flat("asked", step.spec), *_flat("used", step.facts)):
+        if path != _CURVE_RATE or not is_curve_point(step):
+            yield path, value
+
+
+def is_curve_point(step: StepRecord) -> bool:
+    """Whether the rate of the step is a percentage of the maximum that the same run measured."""
+    return _CURVE_POINT.search(step.name) is not None
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -78,7 +105,8 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
         yield path, "not set" if value is None else str(value)
 
 
-def _label(key: str) -> str:
+def fact_label(key: str) -> str:
+    """What people read for a key."""
     return label_of(key) if find_fact(key) else key
 
 

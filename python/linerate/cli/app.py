@@ -12,10 +12,11 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import check, compare, demo, discover, report, run, schema, settings
+from linerate.cli import check, demo, discover, report, run, schema, settings
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
+from linerate.cli.numbers import compare, export, history
 from linerate.cli.study import verbs as study
 from linerate.errors import HostError, LinerateError, is_full_disk
 from linerate.interrupt import heard
@@ -39,6 +40,8 @@ app.command("discover")(discover.discover)
 app.command("report")(report.report)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("export")(export.export)
+app.command("history")(history.history)
 app.command("settings")(settings.settings)
 app.command("schema")(schema.schema)
 

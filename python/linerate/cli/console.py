@@ -53,6 +53,13 @@ def show_verdicts(page: StudyPage) -> None:
         out.print(shown, soft_wrap=True, markup=False)
 
 
+def show_lines(lines: Sequence[str]) -> None:
+    """Plain lines; on a terminal a line that is too long goes on below, between two words."""
+    out = console()
+    for line in lines:
+        out.print(_wrapped(line, out.width if out.is_terminal else None), soft_wrap=True, markup=False)
+
+
 def _wrapped(line: str, width: int | None) -> str:
     """A finding over several lines of a terminal, each under the first one's text."""
     return line if width is None else textwrap.fill(line, width, subsequent_indent=HANGING)

@@ -166,7 +166,7 @@ def comparison_lines(comparison: RunComparison) -> list[str]:
             )
             rows.append(
                 [
-                    f"{metric.metric} {metric.unit}".strip(),
+                    f"{metric.label} {metric.unit}".strip(),
                     _side(metric.a),
                     _side(metric.b),
                     figures.decimal(metric.ratio, 3),

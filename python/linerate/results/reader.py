@@ -206,8 +206,10 @@ class RunDirectory:
             return columns.read_spool(spool)
         try:
             return columns.Tables(
-                _with_schema(pl.read_parquet(self.path / files.INTERVALS), columns.INTERVALS_SCHEMA),
-                _with_schema(pl.read_parquet(self.path / files.USAGE), columns.USAGE_SCHEMA),
+                _with_schema(
+                    pl.read_parquet(self.path / files.INTERVALS, glob=False), columns.INTERVALS_SCHEMA
+                ),
+                _with_schema(pl.read_parquet(self.path / files.USAGE, glob=False), columns.USAGE_SCHEMA),
                 _if_there(self.path / files.PATHS, columns.PATHS_SCHEMA),
                 _if_there(self.path / files.ARRAYS, columns.ARRAYS_SCHEMA),
             )
@@ -227,7 +229,11 @@ class RunDirectory:
 
 def _if_there(path: Path, schema: dict[str, Any]) -> pl.DataFrame:
     """The table of a file that not every run has."""
-    return _with_schema(pl.read_parquet(path), schema) if path.exists() else pl.DataFrame(schema=schema)
+    return (
+        _with_schema(pl.read_parquet(path, glob=False), schema)
+        if path.exists()
+        else pl.DataFrame(schema=schema)
+    )
 
 
 def _with_schema(frame: pl.DataFrame, schema: dict[str, Any]) -> pl.DataFrame:
