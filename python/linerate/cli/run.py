@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ def run(
     set_: flags.Settings = None,
     path: flags.Paths = None,
     import_multipath: flags.ImportMultipath = None,
-    wait: flags.WaitMode = None,
+    io_wait: flags.WaitMode = None,
     driver: flags.DriverName = None,
     cpus: flags.Cpus = None,
     workers: flags.Workers = None,
@@ -52,6 +52,7 @@ def run(
     hosts: flags.Hosts = None,
     hosts_python: flags.HostsPython = "python3",
     hosts_address: flags.HostsAddress = None,
+    wait: flags.WaitForLab = False,
     output: flags.Output = None,
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
@@ -59,7 +60,7 @@ def run(
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
-        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, json=json)
+        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, wait=wait, json=json)
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
@@ -77,7 +78,7 @@ def run(
         seed=seed,
         create=create or None,
         verify="on" if verify else None,
-        wait=wait.value if wait else None,
+        wait=io_wait.value if io_wait else None,
         driver=driver.value if driver else None,
         cpus=options.cpu_list(cpus, here=hosts is None),
         workers=workers,
@@ -91,7 +92,21 @@ def run(
         _show(asked.plan(lenient, overrides), where)
         return
     keep = Keep(output, not no_report, vdbench_output)
-    _run_plan(asked.plan(lenient, overrides), asked, keep, where, overwrite, json=json)
+    plan = asked.plan(lenient, overrides)
+    with _machine(plan.name, wait=wait):
+        _run_plan(plan, asked, keep, where, overwrite, json=json)
+
+
+def _machine(name: str, *, wait: bool) -> AbstractContextManager[None]:
+    """A run inside a lab shares this machine with other labs; a study may not be busy meanwhile."""
+    from linerate.node import inside_lab
+
+    if not inside_lab():
+        return nullcontext()
+    from linerate.cli.study.laboratory import tell_waiting
+    from linerate.lab.machine_lock import machine_lock
+
+    return machine_lock(f"run {name}", Path.cwd(), alone=False, wait=wait, tell=tell_waiting)
 
 
 def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:
@@ -146,6 +161,7 @@ def _study(
     output: Path | None,
     *,
     dry_run: bool,
+    wait: bool,
     json: bool,
 ) -> None:
     """Run a study. The other options are the study file's to say."""
@@ -155,7 +171,14 @@ def _study(
         verbs.plan(words[0], quick=quick, blocks=blocks, seed=seed, json=json)
     else:
         verbs.run(
-            words[0], quick=quick, blocks=blocks, seed=seed, overwrite=overwrite, output=output, json=json
+            words[0],
+            quick=quick,
+            blocks=blocks,
+            seed=seed,
+            overwrite=overwrite,
+            output=output,
+            wait=wait,
+            json=json,
         )
 
 

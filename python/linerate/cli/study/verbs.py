@@ -57,41 +57,50 @@ def run(
     seed: Seed = None,
     overwrite: Overwrite = None,
     output: Output = None,
+    wait: flags.WaitForLab = False,
     json: Json = False,
 ) -> None:
     """Run a study file: build or find its SAN, measure every case, judge, write the report."""
     path = study_file(file) or Path(file)
     prepare(path)
+    from linerate.cli.study.laboratory import machine_for
     from linerate.study import StudyDirectory, load_study
 
     study = load_study(path, quick=quick, seed=seed, blocks=blocks)
     place = output or place_of(study.name)
     source = path.read_text(encoding="utf-8-sig")
-    laboratory = _laboratory(study, place, overwrite, json=json)
-    directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
-    _conduct(directory, laboratory, json=json)
+    with machine_for(study, place, wait=wait):
+        laboratory = _laboratory(study, place, overwrite, json=json)
+        directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
+        _conduct(directory, laboratory, json=json)
 
 
 @app.command()
 def resume(
-    directory: Directory, blocks: MoreBlocks = None, overwrite: Overwrite = None, json: Json = False
+    directory: Directory,
+    blocks: MoreBlocks = None,
+    overwrite: Overwrite = None,
+    wait: flags.WaitForLab = False,
+    json: Json = False,
 ) -> None:
     """Continue a study that was interrupted: same plan, without the steps that are done.
 
     With --blocks also one that is complete: more blocks, where verdicts are undecided.
     """
     prepare(directory)
+    from linerate.cli.study.laboratory import machine_for
     from linerate.study import StudyDirectory, extend
 
     opened = StudyDirectory.open(directory)
     if opened.state == "running":
         raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
-    if blocks is not None:
-        opened = extend(directory, blocks)
-    if opened.is_complete:
+    if blocks is None and opened.is_complete:
         _judge(opened, json=json)
         return
-    _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), json=json)
+    with machine_for(opened.study, directory, wait=wait):
+        if blocks is not None:
+            opened = extend(directory, blocks)
+        _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), json=json)
 
 
 @app.command()
