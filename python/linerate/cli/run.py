@@ -17,6 +17,7 @@ from linerate.cli.study.kind import study_file
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
+    from linerate.cli.job.fit import Fitted
     from linerate.cli.job.options import Asked, Lenient
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Loader
@@ -28,6 +29,7 @@ def run(
     preset: flags.Preset = None,
     target: flags.Targets = None,
     map_: flags.Maps = None,
+    volumes: flags.Volumes = None,
     size: flags.Size = None,
     create: flags.Create = False,
     overwrite: flags.Overwrite = None,
@@ -64,6 +66,7 @@ def run(
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
+    from linerate.cli.job.fit import Fitted
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.workload import Overrides
 
@@ -86,15 +89,20 @@ def run(
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
     virtual = VirtualTime.of(virtual_time, hosts)
     targets = virtual.targets(target or [], map_ or []) if virtual else target or []
-    overrides = options.with_targets(asked, overrides, targets, map_ or [], lenient)
+    overrides, volumes = options.with_targets(asked, overrides, targets, map_ or [], lenient, volumes)
     where = Where(virtual, hosts, hosts_python, hosts_address)
+    fitted = Fitted(asked.plan(lenient, overrides)).on_first(volumes)
+    is_whole = asked.preset is None
     if dry_run:
-        _show(asked.plan(lenient, overrides), where)
+        _show(fitted, where, is_whole=is_whole, sizes=size is None)
         return
     keep = Keep(output, not no_report, vdbench_output)
-    plan = asked.plan(lenient, overrides)
-    with _machine(plan.name, wait=wait):
-        _run_plan(plan, asked, keep, where, overwrite, json=json)
+    with _machine(fitted.plan.name, wait=wait), where.loader() as loader:
+        if not is_whole:
+            fitted = fitted.to_luns(loader, sizes=size is None)
+        _run_plan(
+            fitted.told(file_notices=is_whole or json), asked, keep, where, loader, overwrite, json=json
+        )
 
 
 def _machine(name: str, *, wait: bool) -> AbstractContextManager[None]:
@@ -141,15 +149,17 @@ class Where:
                 yield cluster
 
 
-def _show(plan: RunPlan, where: Where) -> None:
+def _show(fitted: Fitted, where: Where, *, is_whole: bool, sizes: bool) -> None:
     """--dry-run. Hosts of a cluster are not asked: nothing is started there."""
     from linerate.cli.job.preview import preview
 
     if where.hosts is not None:
-        preview(plan, None)
+        preview(fitted.told(file_notices=is_whole), None)
         return
     with where.loader() as loader:
-        preview(plan, loader)
+        if not is_whole:
+            fitted = fitted.to_luns(loader, sizes=sizes)
+        preview(fitted.told(file_notices=is_whole), loader)
 
 
 def _study(
@@ -192,7 +202,14 @@ class Keep:
 
 
 def _run_plan(
-    plan: RunPlan, asked: Asked, keep: Keep, where: Where, overwrite: list[str] | None, *, json: bool
+    plan: RunPlan,
+    asked: Asked,
+    keep: Keep,
+    where: Where,
+    loader: Loader,
+    overwrite: list[str] | None,
+    *,
+    json: bool,
 ) -> None:
     """Runs the plan, and leaves by typer.Exit when the exit code is not 0."""
     from linerate.cli.job.execute import Job, execute
@@ -201,17 +218,15 @@ def _run_plan(
 
     consent = consent_of(overwrite, json=json)
     consent.check_names((volume.name, volume.url) for step in plan.steps() for volume in step.spec.volumes)
-    with where.loader() as loader:
-        job = Job(
-            plan,
-            asked.workload_source(),
-            keep.directory or place_of(plan.name),
-            consent,
-            loader,
-            keep.report,
-            keep.vdbench_output,
-            where.virtual_time.watch if where.virtual_time else None,
-        )
-        code = execute(job, open_view(json=json))
-    if code:
+    job = Job(
+        plan,
+        asked.workload_source(),
+        keep.directory or place_of(plan.name),
+        consent,
+        loader,
+        keep.report,
+        keep.vdbench_output,
+        where.virtual_time.watch if where.virtual_time else None,
+    )
+    if code := execute(job, open_view(json=json)):
         raise typer.Exit(code)

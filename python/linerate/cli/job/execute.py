@@ -47,7 +47,7 @@ def execute(job: Job, view: RunView) -> int:
     # SIGTERM ends a run as Ctrl-C does, with a closed run directory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     execution = Execution(
-        job.plan if view.machine_readable or job.source.format != "preset" else _without_notes(job.plan),
+        job.plan,
         job.source,
         job.directory,
         job.consent,
@@ -64,13 +64,6 @@ def execute(job: Job, view: RunView) -> int:
 
         outcome = carry_out(execution, show)
     return _conclude(job, view, outcome)
-
-
-def _without_notes(plan: RunPlan) -> RunPlan:
-    """How a preset is written is not the user's to mend."""
-    return RunPlan(
-        plan.name, plan.plain_steps, start_commands=plan.start_commands, end_commands=plan.end_commands
-    )
 
 
 def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:

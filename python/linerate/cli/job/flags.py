@@ -38,6 +38,9 @@ Maps = Annotated[
     list[str] | None, Option("--map", metavar="SD=URL", help="URL of one volume; sd* for several.")
 ]
 Size = Annotated[str | None, Option(metavar="SIZE", help="Part of each volume that is used: 8g.")]
+Volumes = Annotated[
+    int | None, Option(metavar="N", min=1, help="Use only the first N volumes of the workload.")
+]
 Create = Annotated[bool, Option("--create", help="Create or extend files to --size.")]
 
 Elapsed = Annotated[float | None, Option(metavar="S", help="Measured seconds of every step.")]

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import typer
 
-from linerate.errors import LinerateError
+from linerate.errors import LinerateError, UserError
 from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown
 from linerate.workload import RunPlan, RunSpec, VolumeSpec
+from linerate.workload.fewer import only
 from linerate.workload.url import is_remote
 
 _HEADINGS = ("volume", "target", "size", "threads", "reads", "found")
@@ -82,6 +83,12 @@ def _found(
                 of_volume = found.setdefault(keys[look.volume], [])
                 assert isinstance(of_volume, list)
                 of_volume.append(look)
+        except UserError as error:
+            if len(group) == 1:
+                found |= dict.fromkeys(keys.values(), f"not looked at: {error.message}")
+            else:  # one of them is wrong; the others are there
+                for volume in group:
+                    found |= _found(only(spec, volume.name), [volume], loader)
         except LinerateError as error:
             found |= dict.fromkeys(keys.values(), f"not looked at: {error.message}")
     return found
