@@ -140,16 +140,16 @@ def _laboratory(study: Study, folder: Path, overwrite: list[str] | None, *, json
 
 def _conduct(directory: StudyDirectory, laboratory: Laboratory, *, json: bool) -> None:
     """Conducts, then judges. One that failed or was stopped is left for `resume`; `verdict` judges it as it is."""
-    from linerate.cli.study.show import progress
+    from linerate.cli.study.progress import following
     from linerate.study.conduct import conduct
 
     # SIGTERM and a terminal that goes away end a study as Ctrl-C does, with its settings restored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it to go on
         signal.signal(signal.SIGHUP, signal.default_int_handler)
-    tell = progress(directory.study, json=json)
     try:
-        done = conduct(directory.path, laboratory, tell)
+        with following(directory, json=json) as tell:
+            done = conduct(directory.path, laboratory, tell)
     except (KeyboardInterrupt, LinerateError):
         typer.echo(f"go on with: linerate study resume {directory.path}", err=True)
         raise
@@ -160,6 +160,7 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
     from json import dumps
 
     from linerate.cli.console import show_verdicts
+    from linerate.cli.study.progress import next_line
     from linerate.report.study import study_page, verdict_object, write_study_report
     from linerate.study import StudyDirectory
     from linerate.study.journal import disk_error
@@ -177,6 +178,8 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
     else:
         show_verdicts(page)
         typer.echo(f"report: {report}")
+        if judged.state == "complete":
+            typer.echo(next_line(judged, page.judgement.effects))
     if judged.state == "incomplete":
         typer.echo(
             f"incomplete: {judged.reason}\ntry again: linerate study resume {directory.path}", err=True
