@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 import traceback
@@ -12,15 +13,15 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import check, compare, demo, discover, report, run, schema, settings
+from linerate.cli import INTERRUPTED, check, compare, demo, discover, report, run, schema, settings
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
+from linerate.cli.job import presets
 from linerate.cli.lab import verbs as lab
+from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
 from linerate.errors import HostError, LinerateError, is_full_disk
 from linerate.interrupt import heard
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="linerate",
@@ -31,6 +32,8 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("demo")(demo.demo)
+app.command("presets")(presets.presets)
+app.command("studies")(shipped.studies)
 app.add_typer(study.app, name="study")
 app.add_typer(array.app, name="array")
 app.add_typer(lab.app, name="lab")
@@ -54,7 +57,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Measures an IP storage network: runs workloads against iSCSI arrays, files and block devices."""
@@ -67,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     # Nothing has to be taken apart at the end: a last search for garbage would keep the prompt back for half a second.
     atexit.register(gc.freeze)
+    _write_what_the_terminal_has()
     try:
         with heard():
             code = app(args=argv, prog_name="linerate", standalone_mode=False)
@@ -88,6 +93,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _unexpected(error)
     return code if isinstance(code, int) else 0
+
+
+def _write_what_the_terminal_has() -> None:
+    """A character that the terminal's encoding lacks becomes a question mark, and not the end of the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def tell(error: LinerateError) -> None:

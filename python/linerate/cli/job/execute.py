@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.analysis import summarise
+from linerate.cli import INTERRUPTED
 from linerate.cli.console import show_result
 from linerate.cli.view import RunView
 from linerate.cli.view.events import Failed, RunEnded, RunStarted
 from linerate.report import write_report, write_vdbench_output
-from linerate.results import WorkloadSource
+from linerate.results import RunDirectory, WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, RunOutcome, Watcher, carry_out
 from linerate.volumes import Consent
 from linerate.workload import RunPlan
 
-INTERRUPTED = 130
 NOTES_SHOWN = 2
 
 
@@ -109,3 +109,12 @@ def _tell(outcome: RunOutcome, report: Path | None, *, has_result: bool) -> None
         sys.stdout.write(f"interrupted; what was measured is kept: linerate report {run.path}\n")
     if report is not None:
         sys.stdout.write(f"report: {report}\n")
+    if has_result and outcome.state != "interrupted":
+        sys.stdout.write(f"next: {_next(run)}\n")
+
+
+def _next(run: RunDirectory) -> str:
+    """The command that comes next."""
+    if (validity := run.manifest.validity) is not None and validity.stamp == "void":
+        return f"linerate check {run.path}  (why the result does not count)"
+    return f"change one thing, run again, then: linerate compare {run.path} RUN"

@@ -33,11 +33,9 @@ def preview(plan: RunPlan, loader: Loader | None) -> None:
         typer.echo(f"note: {notice}")
     for line in columns([_HEADINGS, *_rows([run.spec for run in plan.steps()], loader)], most=None):
         typer.echo(line)
-    total_s = 0.0
     for run in plan.steps():
-        total_s += run.pause_s + run.spec.warmup_s + run.spec.elapsed_s
         typer.echo(run.banner)
-    typer.echo(f"{len(plan)} runs, {total_s:g} s")
+    typer.echo(f"{len(plan)} runs, {plan.seconds:g} s")
 
 
 def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ...]]:

@@ -72,7 +72,19 @@ def up(
             typer.echo(dumps(_about(lab)))
             return
         _describe(lab, {})
-        typer.echo(f"next: linerate lab shell {wanted.hosts[0].name}, linerate lab show, linerate lab down")
+        for line in _next_lines(lab):
+            typer.echo(line)
+
+
+def _next_lines(lab: Lab) -> list[str]:
+    """How the lab is loaded, looked at and taken down."""
+    host = lab.topology.hosts[0].name
+    urls = [found.url for found in lab.volume_urls(host)]
+    lines = [f"next: linerate lab shell {host}, linerate lab show, linerate lab down {lab.name}"]
+    if urls:
+        load = f"linerate run --preset anvil --target {urls[0]} --size 16m --elapsed 5"
+        lines.append(f"load: linerate lab exec --lab {lab.name} {host} -- {load}")
+    return lines
 
 
 @app.command()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from linerate.analysis.verdict import find_metric
+from linerate.cli.duration import duration_text, span_text
 from linerate.cli.study.comparison import counted, decided, progress_line
-from linerate.cli.study.duration import duration_text, span_text
 from linerate.cli.study.show import blocks_text, certainty_text
 from linerate.study import Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent

@@ -9,8 +9,8 @@ from json import dumps
 
 import typer
 
+from linerate.cli.duration import span_text
 from linerate.cli.study.comparison import comparison_lines, decided, progress_line
-from linerate.cli.study.duration import span_text
 from linerate.cli.study.places import host_lines, runs_here
 from linerate.errors import UserError
 from linerate.study import Study, StudyDirectory, StudyPlan

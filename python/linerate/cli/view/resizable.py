@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.control import Control
 from rich.live import Live
 
@@ -40,6 +40,5 @@ class ResizableLive(Live):
             if self.is_started and self.console.size != self._size:
                 self._size = self.console.size
                 self.console.control(Control.clear(), Control.home())
-                for renderable in self._kept:
-                    self.console.print(renderable)
+                self.console.print(Group(*self._kept))
         super().refresh()
