@@ -6,6 +6,7 @@ import atexit
 import gc
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from linerate.cli.job import presets
 from linerate.cli.lab import verbs as lab
 from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
-from linerate.errors import HostError, LinerateError, is_full_disk
+from linerate.errors import HostError, LinerateError, UserError, is_full_disk
 from linerate.interrupt import heard
 
 app = typer.Typer(
@@ -117,11 +118,29 @@ def _of_system(error: OSError) -> HostError:
     return HostError(f"{what}{error.strerror or error}", "LINERATE_DEBUG=1 shows where it happened")
 
 
+_WORDS = (
+    (re.compile(r"Input should be a valid number.*"), "not a number"),
+    (re.compile(r"Input should be a valid integer.*"), "not a whole number"),
+)
+"""What the option parser says -> in plain words."""
+
+
+def _of_option_parser(error: Exception) -> UserError | None:
+    """A mistake that the option parser found, in the form of all others; None for another error."""
+    message, context = getattr(error, "format_message", None), getattr(error, "ctx", None)
+    if not callable(message):
+        return None
+    text = str(message()).rstrip(".")
+    for pattern, plain in _WORDS:
+        text = pattern.sub(plain, text)
+    verb = context.command_path if context is not None else "linerate"
+    return UserError(text[:1].lower() + text[1:], f"`{verb} --help` shows what there is")
+
+
 def _unexpected(error: Exception) -> int:
-    shows_itself = getattr(error, "show", None)
-    if callable(shows_itself):  # a usage error of the option parser, with the usage line of the verb
-        shows_itself()
-        return int(getattr(error, "exit_code", 2))
+    if (mistake := _of_option_parser(error)) is not None:
+        tell(mistake)
+        return mistake.exit_code
     _debug_traceback()
     sys.stderr.write(f"linerate: {type(error).__name__}: {error}\n")
     sys.stderr.write("  -> this is a defect of Linerate; LINERATE_DEBUG=1 shows where it happened\n")

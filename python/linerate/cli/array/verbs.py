@@ -157,7 +157,7 @@ def resize(
     now = next((one.size_bytes for one in client.report().storage.volumes if one.name == volume), 0)
     if wanted < now:
         lost = size_text(now - wanted)
-        confirm(f"{volume} gets smaller: what its last {lost} hold is lost. Shrink it?", yes)
+        confirm(f"{volume} gets smaller; what its last {lost} hold is lost. Shrink it?", yes)
     made = carried_out(client, "resize", {"volume": volume, "size_bytes": wanted})
     tell(made, json, f"{volume} has {size_text(made['size_bytes'])} now")
 

@@ -10,6 +10,7 @@ import typer
 
 from linerate.cli.job import flags
 from linerate.cli.place import place_of
+from linerate.cli.study import shipped
 from linerate.cli.study.kind import prepare, study_file
 from linerate.errors import LinerateError, UserError
 
@@ -36,6 +37,9 @@ Seed = Annotated[int | None, typer.Option(metavar="N", help="Another order of th
 Overwrite = flags.Overwrite
 Output = Annotated[Path | None, typer.Option(metavar="DIR", help="The study directory.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text, one object per line.")]
+
+
+app.command("list")(shipped.studies)
 
 
 @app.command()
