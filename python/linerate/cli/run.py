@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.cli.job.fit import Fitted
-    from linerate.cli.job.options import Asked, Lenient
+    from linerate.cli.job.options import Asked
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Loader
     from linerate.workload import RunPlan
@@ -66,11 +66,9 @@ def run(
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
-    from linerate.cli.job.fit import Fitted
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.workload import Overrides
 
-    lenient: Lenient = False if strict else "auto"
     asked = options.Asked.of(words or [], preset)
     overrides = Overrides(
         elapsed_s=elapsed,
@@ -87,22 +85,15 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    virtual = VirtualTime.of(virtual_time, hosts)
-    targets = virtual.targets(target or [], map_ or []) if virtual else target or []
-    overrides, volumes = options.with_targets(asked, overrides, targets, map_ or [], lenient, volumes)
-    where = Where(virtual, hosts, hosts_python, hosts_address)
-    fitted = Fitted(asked.plan(lenient, overrides)).on_first(volumes)
-    is_whole = asked.preset is None
+    where = Where(VirtualTime.of(virtual_time, hosts), hosts, hosts_python, hosts_address)
+    targets = where.targets(target or [], map_ or [])
+    fitted = options.fitted(asked, overrides, targets, map_ or [], volumes, strict=strict)
     if dry_run:
-        _show(fitted, where, is_whole=is_whole, sizes=size is None)
+        _show(fitted, where)
         return
     keep = Keep(output, not no_report, vdbench_output)
     with _machine(fitted.plan.name, wait=wait), where.loader() as loader:
-        if not is_whole:
-            fitted = fitted.to_luns(loader, sizes=size is None)
-        _run_plan(
-            fitted.told(file_notices=is_whole or json), asked, keep, where, loader, overwrite, json=json
-        )
+        _run_plan(fitted.to_luns(loader).told(json=json), asked, keep, where, loader, overwrite, json=json)
 
 
 def _machine(name: str, *, wait: bool) -> AbstractContextManager[None]:
@@ -132,6 +123,10 @@ class Where:
     python: str
     address: str | None
 
+    def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
+        """Those of the command line; in virtual time without any, the volumes of the array."""
+        return self.virtual_time.targets(targets, maps) if self.virtual_time is not None else targets
+
     @contextmanager
     def loader(self) -> Iterator[Loader]:
         """What looks at volumes and starts loads there."""
@@ -149,17 +144,15 @@ class Where:
                 yield cluster
 
 
-def _show(fitted: Fitted, where: Where, *, is_whole: bool, sizes: bool) -> None:
+def _show(fitted: Fitted, where: Where) -> None:
     """--dry-run. Hosts of a cluster are not asked: nothing is started there."""
     from linerate.cli.job.preview import preview
 
     if where.hosts is not None:
-        preview(fitted.told(file_notices=is_whole), None)
+        preview(fitted.told(json=False), None)
         return
     with where.loader() as loader:
-        if not is_whole:
-            fitted = fitted.to_luns(loader, sizes=sizes)
-        preview(fitted.told(file_notices=is_whole), loader)
+        preview(fitted.to_luns(loader).told(json=False), loader)
 
 
 def _study(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linerate.errors import UserError
 from linerate.run import Loader
@@ -18,20 +18,26 @@ class Fitted:
 
     plan: RunPlan
     notices: tuple[FileNotice, ...] = ()
+    is_preset: bool = False
+    """It says what to measure, and not on which array."""
+    keeps_sizes: bool = False
+    """--size says how much of each volume is used."""
 
     def on_first(self, count: int | None, why: str = "") -> Fitted:
         """On the first `count` volumes; None: on all. Raises UserError."""
         if count is None:
             return self
         plan, notices = on_first_volumes(self.plan, count, why)
-        return Fitted(plan, (*self.notices, *notices))
+        return replace(self, plan=plan, notices=(*self.notices, *notices))
 
-    def to_luns(self, loader: Loader, *, sizes: bool) -> Fitted:
-        """A preset on the LUNs that there are: it says what to measure, and not on how much.
+    def to_luns(self, loader: Loader) -> Fitted:
+        """A preset on the LUNs that there are; any other workload as it is.
 
-        LUNs count up to the first one that the array does not have; with `sizes` none is used beyond its end. If not
-        even the first volume can be looked at, the run tells why.
+        LUNs count up to the first one that the array does not have, and none is used beyond its end. If not even the
+        first volume can be looked at, the run tells why.
         """
+        if not self.is_preset:
+            return self
         found: dict[str, int | None] = {}
         specs = {volume.name: run.spec for run in self.plan.steps() for volume in run.spec.volumes}
         fitted = self
@@ -45,15 +51,16 @@ class Fitted:
                 reason = error.message.rpartition(": ")[2].partition(";")[0]
                 fitted = self.on_first(len(found), f", because of {name}: {reason}")
                 break
-        if not sizes:
+        if self.keeps_sizes:
             return fitted
         plan, notices = within(fitted.plan, {name: size for name, size in found.items() if size is not None})
-        return Fitted(plan, (*fitted.notices, *notices))
+        return replace(fitted, plan=plan, notices=(*fitted.notices, *notices))
 
-    def told(self, *, file_notices: bool) -> RunPlan:
-        """The plan with these notices, after them those about its file if they are for the user to mend."""
-        kept = self.plan.warnings if file_notices else ()
+    def told(self, *, json: bool) -> RunPlan:
+        """The plan with these notices. How a preset's file is written is not the user's to mend: programs only are
+        told."""
         plan = self.plan
+        kept = plan.warnings if json or not self.is_preset else ()
         return RunPlan(
             plan.name,
             plan.plain_steps,

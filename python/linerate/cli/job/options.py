@@ -10,7 +10,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from linerate.cli.job.fit import fitted_targets
+from linerate.cli.job.fit import Fitted, fitted_targets
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
 from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, load_workload
@@ -146,31 +146,35 @@ def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model
         raise UserError(f"--set {prefix}.{key}={values.get(key, '')}: cannot be used", hint) from error
 
 
-def with_targets(
+def fitted(
     asked: Asked,
     overrides: Overrides,
     targets: Sequence[str],
     maps: Sequence[str],
-    lenient: Lenient,
-    volumes: int | None = None,
-) -> tuple[Overrides, int | None]:
-    """Overrides that put the workload's volumes where --target and --map say, and how many of them are used: None is
-    all.
+    volumes: int | None,
+    *,
+    strict: bool,
+) -> Fitted:
+    """The plan with its volumes where --target and --map say, on as many of them as --volumes or the targets say.
 
     One --target serves all volumes ({n} is the volume's number); several are given to the volumes in order. A preset
-    with more volumes than targets uses its first ones.
+    with more volumes than targets uses its first ones. Raises UserError.
     """
+    lenient: Lenient = False if strict else "auto"
     entries = dict(LunMap.parse(list(maps)).entries)
+    is_preset = asked.preset is not None
     if len(targets) == 1:
         entries.setdefault("*", targets[0])
     elif targets:
         names = _volume_names(asked, overrides, lenient)
-        volumes = fitted_targets(names, len(targets), volumes, preset=asked.preset is not None)
+        volumes = fitted_targets(names, len(targets), volumes, preset=is_preset)
         entries |= dict(zip(names, targets, strict=False))
     if volumes is not None and len(targets) != 1:  # those that are left out may have no target
         for name in _volume_names(asked, overrides, lenient)[volumes:]:
             entries.setdefault(name, _STAND_IN)
-    return replace(overrides, luns=LunMap(entries)), volumes
+    plan = asked.plan(lenient, replace(overrides, luns=LunMap(entries)))
+    whole = Fitted(plan, is_preset=is_preset, keeps_sizes=overrides.size_bytes is not None)
+    return whole.on_first(volumes)
 
 
 def _volume_names(asked: Asked, overrides: Overrides, lenient: Lenient) -> list[str]:

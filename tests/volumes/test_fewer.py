@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from linerate.errors import UserError
 from linerate.workload import RunPlan, load_workload
 from linerate.workload.fewer import on_first_volumes, volume_names, within
 from linerate.workload.overrides import LunMap, Overrides
 
-from .conftest import NULL, Read
-
 TWO_STREAMS = (
     "sd=sd1,lun=x,size=1g\nsd=sd2,lun=z,size=2g\n"
     "wd=wd1,sd=(sd1,sd2)\nwd=wd2,sd={}\nrd=rd1,wd=wd*,elapsed=10,interval=1\n"
 )
+
+
+def _read(text: str, folder: Path) -> RunPlan:
+    file = folder / "two.vdb"
+    file.write_text(text, "ascii")
+    return load_workload(file, overrides=Overrides(luns=LunMap({"*": "null:200g"})))
 
 
 def _dell() -> RunPlan:
@@ -35,13 +41,13 @@ def test_all_volumes_are_no_change() -> None:
     assert on_first_volumes(_dell(), 8)[1] == ()
 
 
-def test_more_volumes_than_there_are_and_streams_without_any_are_refused(read: Read) -> None:
+def test_more_volumes_than_there_are_and_streams_without_any_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--volumes 9: dell-nic has 8 volumes"):
         on_first_volumes(_dell(), 9)
-    plan = read(TWO_STREAMS.format("sd2"), overrides=Overrides(luns=NULL))
+    plan = _read(TWO_STREAMS.format("sd2"), tmp_path)
     with pytest.raises(UserError, match="wd2 is on sd2 only"):
         on_first_volumes(plan, 1)
-    kept, _ = on_first_volumes(read(TWO_STREAMS.format("sd1"), overrides=Overrides(luns=NULL)), 1)
+    kept, _ = on_first_volumes(_read(TWO_STREAMS.format("sd1"), tmp_path), 1)
     assert volume_names(kept) == ["sd1"]
 
 
