@@ -230,7 +230,7 @@ def _watch(traffic: LanTraffic, seconds: float | None, json: bool) -> None:
         again = sum(value for name, value in passed.items() if name.endswith("_retransmitted"))
         before = now
         told = {"schema": "linerate.lan/1", "mib_s": lan_mib_s(passed), "segments_retransmitted": again}
-        text = f"{told['mib_s']:8.1f} MB/s  {again:.0f} segments sent again"
+        text = f"{told['mib_s']:8.1f} MB/s  {again:.0f} TCP retransmits"
         typer.echo(dumps(told) if json else text)
 
 
