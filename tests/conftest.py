@@ -1,10 +1,14 @@
-"""Every test starts from the signals of a terminal; the summary names tests that needed a second try."""
+"""Tests start from the signals of a terminal and with a machine lock of their own; the summary names second tries."""
 
 from __future__ import annotations
 
+import os
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
+from linerate.lab.machine_lock import VARIABLE
 
 from tests.support import patience
 
@@ -18,6 +22,21 @@ def _heed_what_the_caller_ignores() -> None:
 
 
 _heed_what_the_caller_ignores()
+
+
+def _have_a_machine_lock_of_our_own() -> None:
+    """Other test runs and studies on this machine are not in the way, nor are we in theirs."""
+    folder = Path(tempfile.gettempdir()) / f"linerate-tests-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ[VARIABLE] = str(folder / f"lab-{os.getpid()}.lock")
+
+
+_have_a_machine_lock_of_our_own()
+
+
+def pytest_unconfigure() -> None:
+    """Removes the lock's file."""
+    Path(os.environ[VARIABLE]).unlink(missing_ok=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -41,6 +41,7 @@ def test_volumes_come_grow_and_go(served: Served) -> None:
     assert _fine("snapshot", "v1", "v2", "--name", "s") == "v1@s\nv2@s\n"
     assert array.commands[-1]["volumes"] == ["v1", "v2"]
     assert _fine("clone", "v1@s", "v3") == f"volume v3 is LUN 2 of {IQN}\n"
+    assert array.commands[-1]["target"] == IQN, "beside the volume that it was made from"
     assert _fine("restore", "v2@s", "--yes").startswith("v2 is what it was at s")
     assert _fine("delete", "v2@s", "--yes") == "v2@s is deleted\n"
     assert _fine("delete", "v1", "--with-snapshots", "--yes") == "v1 is deleted\n"

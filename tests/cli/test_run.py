@@ -102,7 +102,7 @@ def test_options_reach_the_run(workload: Path, tmp_path: Path) -> None:
         "2",
         "--seed",
         "9",
-        "--wait",
+        "--io-wait",
         "spin",
         "--no-report",
     ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,10 +13,27 @@ import pytest
 from jsonschema import Draft202012Validator
 from linerate import _core
 from linerate.array import ArrayConfig, example_text
+from linerate.study import shipped_studies
+from linerate.workload import PRESETS
 
-from tests.cli.conftest import linerate
+from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
-VERBS = ("run", "demo", "array", "discover", "report", "check", "compare", "settings", "schema")
+VERBS = (
+    "run",
+    "demo",
+    "presets",
+    "studies",
+    "study",
+    "array",
+    "lab",
+    "host",
+    "discover",
+    "report",
+    "check",
+    "compare",
+    "settings",
+    "schema",
+)
 
 
 def test_help_names_every_verb() -> None:
@@ -89,11 +109,95 @@ def test_mistakes_end_with_2_and_a_way_out(words: list[str], message: str, hint:
     assert not list(tmp_path.iterdir()), "a mistake found before the run leaves nothing behind"
 
 
-@pytest.mark.parametrize("words", [["--colour"], ["run", "--colour"], ["nonesuch"], ["schema", "nonesuch"]])
-def test_misspelt_options_end_with_2(words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (["--colour"], "no such option: --colour", "`linerate --help`"),
+        (["run", "--colour"], "no such option: --colour", "`linerate run --help`"),
+        (["nonesuch"], "no such command 'nonesuch'", "`linerate --help`"),
+        (["schema", "nonesuch"], "'nonesuch'", "schema"),
+        (["run", "--elapsed", "abc"], "invalid value for '--elapsed': not a number", "`linerate run --help`"),
+        (["run", "--volumes", "x"], "invalid value for '--volumes': not a whole number", "--help"),
+        (["lab", "up"], "missing argument 'TOPOLOGY'", "`linerate lab up --help`"),
+    ],
+)
+def test_misspelt_options_end_with_2_in_the_form_of_all_errors(
+    words: list[str], message: str, hint: str
+) -> None:
     done = linerate(*words)
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    first, second = done.stderr.splitlines()
+    assert first.startswith("linerate: ")
+    assert message in first
+    assert second.startswith("  -> ")
+    assert hint in second
+
+
+def test_presets_are_listed_with_what_they_need() -> None:
+    lines = linerate("presets").stdout.splitlines()
+    assert len(lines) == len(PRESETS) + 2
+    dell = next(line for line in lines if line.startswith("dell-nic"))
+    assert re.match(r"dell-nic +8 +100 GiB +60 min +3 +yes +Dell NIC tuning: ", dell)
+    told = json.loads(linerate("presets", "--json").stdout)
+    assert {one["name"]: one["volumes"] for one in told["presets"]} == {
+        name: preset.volumes for name, preset in PRESETS.items()
+    }
+
+
+def test_studies_are_listed_with_duration_and_what_they_need() -> None:
+    lines = linerate("studies").stdout.splitlines()
+    told = json.loads(linerate("study", "list", "--json").stdout)["studies"]
+    assert [one["name"] for one in told] == list(shipped_studies())
+    assert [line.split()[0] for line in lines[1:-1]] == list(shipped_studies())
+    needs = {one["name"]: one["needs"] for one in told}
+    assert needs["nic-tuning"] == "virtual SAN"
+    assert needs["raid-levels"] == "nothing (computed)"
+    for one in told:
+        assert 0 < one["quick_most_s"] <= one["most_s"]
+        assert one["title"] in "\n".join(lines)
+
+
+ENCODINGS = (
+    {"PYTHONIOENCODING": "latin-1"},
+    {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+)
+
+
+@pytest.mark.parametrize("env", ENCODINGS)
+@pytest.mark.parametrize("words", [("run", "--help"), ("lab", "up", "--help"), ("studies",)])
+def test_a_terminal_without_unicode_ends_no_verb(words: tuple[str, ...], env: dict[str, str]) -> None:
+    done = subprocess.run(
+        [*COMMAND, *words], capture_output=True, timeout=TIMEOUT_S, env=environment(**env), check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    assert len(done.stdout) > 200
+
+
+INTERRUPTED_IMPORT = """
+import builtins, os, signal, sys
+real = builtins.__import__
+def slow(name, *words, **more):
+    if name.startswith("linerate.cli.app") or name == "typer":
+        builtins.__import__ = real
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(name, *words, **more)
+from linerate.cli import main
+builtins.__import__ = slow
+sys.exit(main(["--version"]))
+"""
+
+
+def test_ctrl_c_while_modules_are_loaded_shows_no_traceback() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env=environment(),
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ from linerate.cli.view.events import (
 from linerate.cli.view.live import LiveView
 from linerate.cli.view.ndjson import NdjsonView
 from linerate.cli.view.plain import PlainView
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
+
+CLEAR = "\x1b[2J"
 
 
 def _latency(iops: float) -> LatencyRecord:
@@ -56,7 +58,7 @@ def _interval(index: int, *, warmup: bool) -> IntervalMeasured:
 
 
 EVENTS: tuple[AnyEvent, ...] = (
-    RunStarted(name="demo", directory="runs/x", steps=1),
+    RunStarted(name="demo", directory="runs/x", steps=1, planned_s=3),
     RunNotice(message="a.vdb:3: a blank after a comma"),
     StepStarted(
         step="rd1",
@@ -83,14 +85,14 @@ FIGURES_TEXT = (
 )
 HEADER_TOP = (
     "    interval        i/o    MB/sec    bytes   read     resp     read    write"
-    "     resp     resp     resp  queue   cpu%   cpu%    re-"
+    "     resp     resp   stddev  queue   cpu%   cpu%    re-"
 )
 HEADER_BOTTOM = (
-    "                   rate   1024**2      i/o    pct     time     resp     resp"
-    "      p99      max   stddev  depth  sys+u    sys  trans"
+    "                   rate   1024**2      i/o    pct  time ms  resp ms  resp ms"
+    "   p99 ms   max ms  resp ms  depth  sys+u    sys  trans"
 )
 PLAIN = f"""\
-run directory runs/x
+demo: 1 step, takes 3 s; run directory runs/x
 note: a.vdb:3: a blank after a comma
 
 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=2 warmup=1; For loops: None  [8 volumes, epoll]
@@ -134,6 +136,33 @@ def _live(width: int, events: tuple[AnyEvent, ...]) -> tuple[str, str]:
     return printed.getvalue(), moving.get()
 
 
+def test_the_time_that_the_whole_run_still_takes_is_shown() -> None:
+    started = RunStarted(name="demo", directory="runs/x", steps=3, planned_s=600)
+    first = EVENTS[2].model_copy(update={"of": 3, "warmup_s": 60, "elapsed_s": 120})
+    printed, moving = _live(140, (started, first))
+    assert "demo: 3 steps, takes 10 min; run directory runs/x" in printed
+    assert "warm-up, 3 min left, 10 min of the run" in moving
+    last = first.model_copy(update={"number": 3})
+    assert "of the run" not in _live(140, (started, first, last))[1]
+
+
+def test_a_terminal_of_another_size_is_cleared_and_drawn_anew() -> None:
+    printed = io.StringIO()
+    console = Console(file=printed, width=140, height=40, force_terminal=True, color_system=None)
+    with LiveView(console) as view:
+        for event in EVENTS[:-2]:
+            view.show(event)
+        before = printed.getvalue()
+        assert CLEAR not in before
+        console.size = ConsoleDimensions(80, 24)
+        view.show(_interval(3, warmup=False))
+    after = printed.getvalue().removeprefix(before)
+    assert after.count(CLEAR) == 1
+    drawn = after.partition(CLEAR)[2]
+    assert "demo: 1 step" in drawn
+    assert drawn.index("session_lost sd3") < drawn.index("step 1 of 1")
+
+
 def test_live_table_shows_banner_progress_and_intervals() -> None:
     _, moving = _live(140, EVENTS[:-2])
     assert "Starting RD=rd1" in moving
@@ -175,9 +204,9 @@ def _path(name: str, state: str, iops: float, requeued: int = 0) -> PathFigures:
 
 PATHS = (_path("left", "active_optimized", 640.0), _path("right", "failed", 0.0, requeued=5))
 PATH_LINES = """\
-             path   state             i/o rate  MB/sec   resp  resp max  queue  requeued  retrans
-             left   active_optimized     640.0    5.00  0.500     7.250    4.0         0        1
-             right  failed                 0.0    0.00  0.500     7.250    4.0         5        1
+             path   state             i/o rate  MB/sec  resp ms  max ms  queue  requeued  retrans
+             left   active_optimized     640.0    5.00    0.500   7.250    4.0         0        1
+             right  failed                 0.0    0.00    0.500   7.250    4.0         5        1
 """
 
 

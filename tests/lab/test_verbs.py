@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,11 @@ def test_show_as_json_holds_all_that_a_script_needs(lab: Lab) -> None:
 
 def test_show_without_a_name_lists_all_labs(lab: Lab, topology_file: Path) -> None:
     name = unique("other")
-    _done("up", str(topology_file), "--name", name)
+    last = _done("up", str(topology_file), "--name", name).splitlines()[-1]
     try:
+        target = r"iscsi://10\.231\.\d+\.\d+:3260/iqn\S+/0"
+        load = rf"linerate run --preset anvil --target {target} --size 16m --elapsed 5"
+        assert re.fullmatch(rf"load: linerate lab exec --lab {name} h1 -- {load}", last)
         assert {lab.name, name} <= set(json.loads(_done("show", "--json"))["labs"])
         assert f"{name}  small, kernel fabric, detached" in _done("show")
         several = run("exec", "h1", "--", "true", rights="user")

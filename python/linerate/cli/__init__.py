@@ -9,6 +9,20 @@ Exit codes: 0 done, 1 a run failed or a result is not to be trusted, 2 the user'
 Verbs import their room when they are called, not before: `linerate --help` and a mistyped option answer at once.
 """
 
-from linerate.cli.app import main
+from __future__ import annotations
+
+from collections.abc import Sequence
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line and gives its exit code; `linerate.cli.app.main` with Ctrl-C heard from the first import."""
+    try:
+        from linerate.cli import app
+
+        return app.main(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED

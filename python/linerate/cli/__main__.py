@@ -2,7 +2,7 @@
 
 import sys
 
-from linerate.cli.app import main
+from linerate.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,16 +14,16 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import check, demo, discover, report, run, schema, settings
+from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
+from linerate.cli.job import presets
 from linerate.cli.lab import verbs as lab
 from linerate.cli.numbers import compare, export, history
+from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
-from linerate.errors import HostError, LinerateError, is_full_disk
+from linerate.errors import HostError, LinerateError, UserError, is_full_disk
 from linerate.interrupt import heard
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="linerate",
@@ -32,6 +34,8 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("demo")(demo.demo)
+app.command("presets")(presets.presets)
+app.command("studies")(shipped.studies)
 app.add_typer(study.app, name="study")
 app.add_typer(array.app, name="array")
 app.add_typer(lab.app, name="lab")
@@ -57,7 +61,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Measures an IP storage network: runs workloads against iSCSI arrays, files and block devices."""
@@ -70,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     # Nothing has to be taken apart at the end: a last search for garbage would keep the prompt back for half a second.
     atexit.register(gc.freeze)
+    _write_what_the_terminal_has()
     try:
         with heard():
             code = app(args=argv, prog_name="linerate", standalone_mode=False)
@@ -93,6 +99,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _write_what_the_terminal_has() -> None:
+    """A character that the terminal's encoding lacks becomes a question mark, and not the end of the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def tell(error: LinerateError) -> None:
     """One message to standard error: what, where, and what to do."""
     sys.stderr.write(f"linerate: {error.message}\n")
@@ -108,11 +121,29 @@ def _of_system(error: OSError) -> HostError:
     return HostError(f"{what}{error.strerror or error}", "LINERATE_DEBUG=1 shows where it happened")
 
 
+_WORDS = (
+    (re.compile(r"Input should be a valid number.*"), "not a number"),
+    (re.compile(r"Input should be a valid integer.*"), "not a whole number"),
+)
+"""What the option parser says -> in plain words."""
+
+
+def _of_option_parser(error: Exception) -> UserError | None:
+    """A mistake that the option parser found, in the form of all others; None for another error."""
+    message, context = getattr(error, "format_message", None), getattr(error, "ctx", None)
+    if not callable(message):
+        return None
+    text = str(message()).rstrip(".")
+    for pattern, plain in _WORDS:
+        text = pattern.sub(plain, text)
+    verb = context.command_path if context is not None else "linerate"
+    return UserError(text[:1].lower() + text[1:], f"`{verb} --help` shows what there is")
+
+
 def _unexpected(error: Exception) -> int:
-    shows_itself = getattr(error, "show", None)
-    if callable(shows_itself):  # a usage error of the option parser, with the usage line of the verb
-        shows_itself()
-        return int(getattr(error, "exit_code", 2))
+    if (mistake := _of_option_parser(error)) is not None:
+        tell(mistake)
+        return mistake.exit_code
     _debug_traceback()
     sys.stderr.write(f"linerate: {type(error).__name__}: {error}\n")
     sys.stderr.write("  -> this is a defect of Linerate; LINERATE_DEBUG=1 shows where it happened\n")

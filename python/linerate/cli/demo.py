@@ -17,6 +17,7 @@ def demo(
         bool, typer.Option("--quick", help="One short block: shows the steps, too short for results.")
     ] = False,
     output: flags.Output = None,
+    wait: flags.WaitForLab = False,
     json: flags.Json = False,
 ) -> None:
     """Build a virtual SAN, compare default with jumbo and with tuned settings under three workloads, and report.
@@ -25,4 +26,4 @@ def demo(
     afterwards, however this ends. The workloads are those of a published NIC study: 8K random with 67 % reads, 256K
     sequential reads and 256K sequential writes, five I/Os in flight on each volume.
     """
-    verbs.run(STUDY, quick=quick, output=output, json=json)
+    verbs.run(STUDY, quick=quick, output=output, wait=wait, json=json)

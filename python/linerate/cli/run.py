@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,8 @@ from linerate.cli.study.kind import study_file
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
-    from linerate.cli.job.options import Asked, Lenient
+    from linerate.cli.job.fit import Fitted
+    from linerate.cli.job.options import Asked
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Loader
     from linerate.workload import RunPlan
@@ -28,6 +29,7 @@ def run(
     preset: flags.Preset = None,
     target: flags.Targets = None,
     map_: flags.Maps = None,
+    volumes: flags.Volumes = None,
     size: flags.Size = None,
     create: flags.Create = False,
     overwrite: flags.Overwrite = None,
@@ -41,7 +43,7 @@ def run(
     set_: flags.Settings = None,
     path: flags.Paths = None,
     import_multipath: flags.ImportMultipath = None,
-    wait: flags.WaitMode = None,
+    io_wait: flags.WaitMode = None,
     driver: flags.DriverName = None,
     cpus: flags.Cpus = None,
     workers: flags.Workers = None,
@@ -52,6 +54,7 @@ def run(
     hosts: flags.Hosts = None,
     hosts_python: flags.HostsPython = "python3",
     hosts_address: flags.HostsAddress = None,
+    wait: flags.WaitForLab = False,
     output: flags.Output = None,
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
@@ -59,14 +62,13 @@ def run(
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
-        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, json=json)
+        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, wait=wait, json=json)
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.workload import Overrides
 
-    lenient: Lenient = False if strict else "auto"
     asked = options.Asked.of(words or [], preset)
     overrides = Overrides(
         elapsed_s=elapsed,
@@ -77,21 +79,33 @@ def run(
         seed=seed,
         create=create or None,
         verify="on" if verify else None,
-        wait=wait.value if wait else None,
+        wait=io_wait.value if io_wait else None,
         driver=driver.value if driver else None,
         cpus=options.cpu_list(cpus, here=hosts is None),
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    virtual = VirtualTime.of(virtual_time, hosts)
-    targets = virtual.targets(target or [], map_ or []) if virtual else target or []
-    overrides = options.with_targets(asked, overrides, targets, map_ or [], lenient)
-    where = Where(virtual, hosts, hosts_python, hosts_address)
+    where = Where(VirtualTime.of(virtual_time, hosts), hosts, hosts_python, hosts_address)
+    targets = where.targets(target or [], map_ or [])
+    fitted = options.fitted(asked, overrides, targets, map_ or [], volumes, strict=strict)
     if dry_run:
-        _show(asked.plan(lenient, overrides), where)
+        _show(fitted, where)
         return
     keep = Keep(output, not no_report, vdbench_output)
-    _run_plan(asked.plan(lenient, overrides), asked, keep, where, overwrite, json=json)
+    with _machine(fitted.plan.name, wait=wait), where.loader() as loader:
+        _run_plan(fitted.to_luns(loader).told(json=json), asked, keep, where, loader, overwrite, json=json)
+
+
+def _machine(name: str, *, wait: bool) -> AbstractContextManager[None]:
+    """A run inside a lab shares this machine with other labs; a study may not be busy meanwhile."""
+    from linerate.node import inside_lab
+
+    if not inside_lab():
+        return nullcontext()
+    from linerate.cli.study.laboratory import tell_waiting
+    from linerate.lab.machine_lock import machine_lock
+
+    return machine_lock(f"run {name}", Path.cwd(), alone=False, wait=wait, tell=tell_waiting)
 
 
 def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:
@@ -108,6 +122,10 @@ class Where:
     hosts: str | None
     python: str
     address: str | None
+
+    def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
+        """Those of the command line; in virtual time without any, the volumes of the array."""
+        return self.virtual_time.targets(targets, maps) if self.virtual_time is not None else targets
 
     @contextmanager
     def loader(self) -> Iterator[Loader]:
@@ -126,15 +144,15 @@ class Where:
                 yield cluster
 
 
-def _show(plan: RunPlan, where: Where) -> None:
+def _show(fitted: Fitted, where: Where) -> None:
     """--dry-run. Hosts of a cluster are not asked: nothing is started there."""
     from linerate.cli.job.preview import preview
 
     if where.hosts is not None:
-        preview(plan, None)
+        preview(fitted.told(json=False), None)
         return
     with where.loader() as loader:
-        preview(plan, loader)
+        preview(fitted.to_luns(loader).told(json=False), loader)
 
 
 def _study(
@@ -146,6 +164,7 @@ def _study(
     output: Path | None,
     *,
     dry_run: bool,
+    wait: bool,
     json: bool,
 ) -> None:
     """Run a study. The other options are the study file's to say."""
@@ -155,7 +174,14 @@ def _study(
         verbs.plan(words[0], quick=quick, blocks=blocks, seed=seed, json=json)
     else:
         verbs.run(
-            words[0], quick=quick, blocks=blocks, seed=seed, overwrite=overwrite, output=output, json=json
+            words[0],
+            quick=quick,
+            blocks=blocks,
+            seed=seed,
+            overwrite=overwrite,
+            output=output,
+            wait=wait,
+            json=json,
         )
 
 
@@ -169,7 +195,14 @@ class Keep:
 
 
 def _run_plan(
-    plan: RunPlan, asked: Asked, keep: Keep, where: Where, overwrite: list[str] | None, *, json: bool
+    plan: RunPlan,
+    asked: Asked,
+    keep: Keep,
+    where: Where,
+    loader: Loader,
+    overwrite: list[str] | None,
+    *,
+    json: bool,
 ) -> None:
     """Runs the plan, and leaves by typer.Exit when the exit code is not 0."""
     from linerate.cli.job.execute import Job, execute
@@ -178,17 +211,15 @@ def _run_plan(
 
     consent = consent_of(overwrite, json=json)
     consent.check_names((volume.name, volume.url) for step in plan.steps() for volume in step.spec.volumes)
-    with where.loader() as loader:
-        job = Job(
-            plan,
-            asked.workload_source(),
-            keep.directory or place_of(plan.name),
-            consent,
-            loader,
-            keep.report,
-            keep.vdbench_output,
-            where.virtual_time.watch if where.virtual_time else None,
-        )
-        code = execute(job, open_view(json=json))
-    if code:
+    job = Job(
+        plan,
+        asked.workload_source(),
+        keep.directory or place_of(plan.name),
+        consent,
+        loader,
+        keep.report,
+        keep.vdbench_output,
+        where.virtual_time.watch if where.virtual_time else None,
+    )
+    if code := execute(job, open_view(json=json)):
         raise typer.Exit(code)

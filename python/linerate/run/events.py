@@ -90,6 +90,8 @@ class RunStarted(Record):
     directory: str
     steps: int
     """Steps planned; a curve may drop some."""
+    planned_s: float = 0.0
+    """Time that they take, with pauses and warm-up."""
 
 
 class VolumeFound(Record):

@@ -127,7 +127,14 @@ def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> RunOutc
         command=sys.argv,
     )
     with writer:
-        tell(RunStarted(name=plan.name, directory=str(execution.directory), steps=len(plan)))
+        tell(
+            RunStarted(
+                name=plan.name,
+                directory=str(execution.directory),
+                steps=len(plan),
+                planned_s=plan.seconds,
+            )
+        )
         _tell_notes(plan.warnings, execution.notes_most, tell)
         if isinstance(clearance, Clearance):
             if clearance.looks:

@@ -153,6 +153,11 @@ class RunPlan:
             end_commands=self.end_commands,
         )
 
+    @property
+    def seconds(self) -> float:
+        """Time that all steps take, with pauses and warm-up; curve points that are dropped take less."""
+        return sum(run.pause_s + run.spec.warmup_s + run.spec.elapsed_s for run in self.steps())
+
     def rewind(self) -> None:
         """Forgets all results; the next call of `next` gives the first run."""
         self._position = 0

@@ -28,7 +28,7 @@ def fail_disk(
     """Treat a disk as failed from now on. A hot spare takes its place, if there is one."""
     client = reach(array, token_file)
     raid = _set_of(client, disk)
-    confirm(f"The disk {disk} will not be used any more; {_stake(raid)}. Fail it?", yes)
+    confirm(f"{_stake(disk, raid)} Fail it?", yes)
     made = carried_out(client, "fail_disk", {"disk": disk})
     after = _set_of(client, disk) if raid is None else _named(client, raid.name)
     if after is None:
@@ -110,15 +110,14 @@ def scrub(
             raise typer.Exit(1)
 
 
-def _stake(raid: RaidSetReport | None) -> str:
-    """What is at stake when a disk of this set fails."""
+def _stake(disk: str, raid: RaidSetReport | None) -> str:
+    """What happens when a disk fails, and what that puts at risk."""
     if raid is None:
-        return "it is in no RAID set"
+        return f"This marks {disk} as failed; it is in no RAID set."
+    takes = f"This takes {disk} out of {raid.name} (now {raid.state})."
     if raid.level == "raid0":
-        return f"{raid.name} is RAID 0, so everything on it is lost"
-    if raid.state == "optimal":
-        return f"its RAID set {raid.name} is optimal"
-    return f"its RAID set {raid.name} is {raid.state} already, and may lose everything"
+        return f"{takes} {raid.name} is RAID 0: everything on it is lost."
+    return takes if raid.state == "optimal" else f"{takes} Everything on {raid.name} may be lost."
 
 
 def _await(client: ControlClient, raid_set: str) -> RaidSetReport | None:

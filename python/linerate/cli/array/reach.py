@@ -58,11 +58,15 @@ def reach(which: str | None, token_file: Path | None) -> ControlClient:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Asks on a terminal; without one, only --yes is an answer. Raises UserError for anything but yes."""
+    """Asks on a terminal; without one, only --yes is an answer. Raises UserError for anything but yes.
+
+    The last sentence is the question, the ones before say what will happen.
+    """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UserError(f"{question} There is no terminal to ask on.", "add --yes if that is what you want")
+        what = question.rpartition(". ")[0]
+        raise UserError(f"{what}. No terminal to confirm on", "add --yes if that is what you want")
     if not typer.confirm(question):
         raise UserError("nothing was changed", "add --yes to do it without being asked")
 

@@ -33,7 +33,7 @@ def serve(
     example: Annotated[
         bool,
         typer.Option(
-            "--example", help="Print an array file with every key and end; `array examples` has more."
+            "--example", help="Print an array file with every key, then exit; `array examples` has more."
         ),
     ] = False,
     control: Annotated[
@@ -207,7 +207,7 @@ def _describe(config: ArrayConfig, portals: list[str]) -> None:
     for portal in portals:
         typer.echo(f"portal {portal}")
     for target in config.targets:
-        login = f"CHAP as {target.chap.user}" if target.chap else "no login needed"
+        login = f"CHAP as {target.chap.user}" if target.chap else "no CHAP"
         typer.echo(f"target {target.name} ({login})")
         for volume in target.volumes:
             size = size_text(volume.size_bytes) if volume.size_bytes else _SIZE_OF[volume.kind]

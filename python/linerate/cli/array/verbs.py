@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -22,6 +22,9 @@ from linerate.cli.array.reach import (
     tell,
     volume_and_snapshot,
 )
+
+if TYPE_CHECKING:
+    from linerate.array.control import ControlClient
 
 app = typer.Typer(help="Serve an iSCSI array and manage it.", no_args_is_help=True)
 app.command("serve")(serve.serve)
@@ -157,7 +160,7 @@ def resize(
     now = next((one.size_bytes for one in client.report().storage.volumes if one.name == volume), 0)
     if wanted < now:
         lost = size_text(now - wanted)
-        confirm(f"{volume} gets smaller: what its last {lost} hold is lost. Shrink it?", yes)
+        confirm(f"{volume} gets smaller; what its last {lost} hold is lost. Shrink it?", yes)
     made = carried_out(client, "resize", {"volume": volume, "size_bytes": wanted})
     tell(made, json, f"{volume} has {size_text(made['size_bytes'])} now")
 
@@ -225,7 +228,9 @@ def restore(
 def clone(
     snapshot: _Snapshot,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new volume.")],
-    target: _Target = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="IQN", help="Target for it; default: its volume's.")
+    ] = None,
     lun: _Lun = None,
     array: Which = None,
     token_file: Token = None,
@@ -233,9 +238,17 @@ def clone(
 ) -> None:
     """Make a new volume from a snapshot; it takes space only for new writes."""
     volume, taken = volume_and_snapshot(snapshot)
-    asked = {"volume": volume, "snapshot": taken, "name": name, "target": target, "lun": lun}
-    made = carried_out(reach(array, token_file), "clone", asked)
+    client = reach(array, token_file)
+    beside = target or _target_of(client, volume)
+    asked = {"volume": volume, "snapshot": taken, "name": name, "target": beside, "lun": lun}
+    made = carried_out(client, "clone", asked)
     tell(made, json, f"volume {made['volume']} is LUN {made['lun']} of {made['target']}")
+
+
+def _target_of(client: ControlClient, volume: str) -> str | None:
+    """The target under which hosts see a volume; None: none has it."""
+    targets = client.report().targets
+    return next((one.name for one in targets if any(each.name == volume for each in one.volumes)), None)
 
 
 @app.command()

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.analysis import summarise
+from linerate.cli import INTERRUPTED
 from linerate.cli.console import show_result
 from linerate.cli.view import RunView
 from linerate.cli.view.events import Failed, RunEnded, RunStarted
 from linerate.report import write_report, write_vdbench_output
-from linerate.results import WorkloadSource
+from linerate.results import RunDirectory, WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, RunOutcome, Watcher, carry_out
 from linerate.volumes import Consent
 from linerate.workload import RunPlan
 
-INTERRUPTED = 130
 NOTES_SHOWN = 2
 
 
@@ -47,7 +47,7 @@ def execute(job: Job, view: RunView) -> int:
     # SIGTERM ends a run as Ctrl-C does, with a closed run directory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     execution = Execution(
-        job.plan if view.machine_readable or job.source.format != "preset" else _without_notes(job.plan),
+        job.plan,
         job.source,
         job.directory,
         job.consent,
@@ -64,13 +64,6 @@ def execute(job: Job, view: RunView) -> int:
 
         outcome = carry_out(execution, show)
     return _conclude(job, view, outcome)
-
-
-def _without_notes(plan: RunPlan) -> RunPlan:
-    """How a preset is written is not the user's to mend."""
-    return RunPlan(
-        plan.name, plan.plain_steps, start_commands=plan.start_commands, end_commands=plan.end_commands
-    )
 
 
 def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
@@ -116,3 +109,12 @@ def _tell(outcome: RunOutcome, report: Path | None, *, has_result: bool) -> None
         sys.stdout.write(f"interrupted; what was measured is kept: linerate report {run.path}\n")
     if report is not None:
         sys.stdout.write(f"report: {report}\n")
+    if has_result and outcome.state != "interrupted":
+        sys.stdout.write(f"next: {_next(run)}\n")
+
+
+def _next(run: RunDirectory) -> str:
+    """The command that comes next."""
+    if (validity := run.manifest.validity) is not None and validity.stamp == "void":
+        return f"linerate check {run.path}  (why the result does not count)"
+    return f"change one thing, run again, then: linerate compare {run.path} RUN"

@@ -38,6 +38,9 @@ Maps = Annotated[
     list[str] | None, Option("--map", metavar="SD=URL", help="URL of one volume; sd* for several.")
 ]
 Size = Annotated[str | None, Option(metavar="SIZE", help="Part of each volume that is used: 8g.")]
+Volumes = Annotated[
+    int | None, Option(metavar="N", min=1, help="Use only the first N volumes of the workload.")
+]
 Create = Annotated[bool, Option("--create", help="Create or extend files to --size.")]
 
 Elapsed = Annotated[float | None, Option(metavar="S", help="Measured seconds of every step.")]
@@ -54,7 +57,12 @@ _PATH = 'A path of every iSCSI volume, once for each: "10.1.0.1 -> 10.1.0.10"; "
 Paths = Annotated[list[str] | None, Option("--path", metavar="PATH", help=_PATH)]
 _IMPORT = "Policy, failback and times as this multipath.conf says."
 ImportMultipath = Annotated[Path | None, Option("--import-multipath", metavar="FILE", help=_IMPORT)]
-WaitMode = Annotated[Wait | None, Option(help="spin: poll instead of sleeping.")]
+WaitMode = Annotated[
+    Wait | None, Option("--io-wait", help="How load threads wait for I/O. spin: poll, do not sleep.")
+]
+WaitForLab = Annotated[
+    bool, Option("--wait", help="If another laboratory is busy on this machine, wait until it has ended.")
+]
 DriverName = Annotated[Driver | None, Option(help="How I/O reaches the kernel.")]
 Cpus = Annotated[str | None, Option(metavar="LIST", help="Pin load threads: 0,2-3.")]
 Workers = Annotated[int | None, Option(metavar="N", help="Load threads.")]

@@ -10,9 +10,11 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from linerate.cli.job.fit import Fitted, fitted_targets
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
 from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, load_workload
+from linerate.workload.fewer import volume_names
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.units import SIZE_FORM, parse_size
 
@@ -144,29 +146,37 @@ def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model
         raise UserError(f"--set {prefix}.{key}={values.get(key, '')}: cannot be used", hint) from error
 
 
-def with_targets(
-    asked: Asked, overrides: Overrides, targets: Sequence[str], maps: Sequence[str], lenient: Lenient
-) -> Overrides:
-    """Overrides that put the workload's volumes where --target and --map say.
+def fitted(
+    asked: Asked,
+    overrides: Overrides,
+    targets: Sequence[str],
+    maps: Sequence[str],
+    volumes: int | None,
+    *,
+    strict: bool,
+) -> Fitted:
+    """The plan with its volumes where --target and --map say, on as many of them as --volumes or the targets say.
 
-    One --target serves all volumes ({n} is the volume's number); several are given to the volumes in order.
+    One --target serves all volumes ({n} is the volume's number); several are given to the volumes in order. A preset
+    with more volumes than targets uses its first ones. Raises UserError.
     """
+    lenient: Lenient = False if strict else "auto"
     entries = dict(LunMap.parse(list(maps)).entries)
+    is_preset = asked.preset is not None
     if len(targets) == 1:
         entries.setdefault("*", targets[0])
     elif targets:
         names = _volume_names(asked, overrides, lenient)
-        if len(names) != len(targets):
-            raise UserError(
-                f"{len(targets)} targets for {len(names)} volumes ({', '.join(names)})",
-                "give --target once for all volumes or once for each",
-            )
-        entries |= dict(zip(names, targets, strict=True))
-    return replace(overrides, luns=LunMap(entries))
+        volumes = fitted_targets(names, len(targets), volumes, preset=is_preset)
+        entries |= dict(zip(names, targets, strict=False))
+    if volumes is not None and len(targets) != 1:  # those that are left out may have no target
+        for name in _volume_names(asked, overrides, lenient)[volumes:]:
+            entries.setdefault(name, _STAND_IN)
+    plan = asked.plan(lenient, replace(overrides, luns=LunMap(entries)))
+    whole = Fitted(plan, is_preset=is_preset, keeps_sizes=overrides.size_bytes is not None)
+    return whole.on_first(volumes)
 
 
 def _volume_names(asked: Asked, overrides: Overrides, lenient: Lenient) -> list[str]:
     """Names of all volumes of the workload, read with every volume on a stand-in."""
-    stand_in = replace(overrides, luns=LunMap({"*": _STAND_IN}))
-    plan = asked.plan(lenient, stand_in)
-    return list(dict.fromkeys(volume.name for step in plan.steps() for volume in step.spec.volumes))
+    return volume_names(asked.plan(lenient, replace(overrides, luns=LunMap({"*": _STAND_IN}))))

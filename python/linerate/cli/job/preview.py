@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import typer
 
-from linerate.errors import LinerateError
+from linerate.errors import LinerateError, UserError
 from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown
 from linerate.workload import RunPlan, RunSpec, VolumeSpec
+from linerate.workload.fewer import only
 from linerate.workload.url import is_remote
 
 _HEADINGS = ("volume", "target", "size", "threads", "reads", "found")
@@ -32,11 +33,9 @@ def preview(plan: RunPlan, loader: Loader | None) -> None:
         typer.echo(f"note: {notice}")
     for line in columns([_HEADINGS, *_rows([run.spec for run in plan.steps()], loader)], most=None):
         typer.echo(line)
-    total_s = 0.0
     for run in plan.steps():
-        total_s += run.pause_s + run.spec.warmup_s + run.spec.elapsed_s
         typer.echo(run.banner)
-    typer.echo(f"{len(plan)} runs, {total_s:g} s")
+    typer.echo(f"{len(plan)} runs, {plan.seconds:g} s")
 
 
 def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ...]]:
@@ -82,6 +81,12 @@ def _found(
                 of_volume = found.setdefault(keys[look.volume], [])
                 assert isinstance(of_volume, list)
                 of_volume.append(look)
+        except UserError as error:
+            if len(group) == 1:
+                found |= dict.fromkeys(keys.values(), f"not looked at: {error.message}")
+            else:  # one of them is wrong; the others are there
+                for volume in group:
+                    found |= _found(only(spec, volume.name), [volume], loader)
         except LinerateError as error:
             found |= dict.fromkeys(keys.values(), f"not looked at: {error.message}")
     return found

@@ -10,8 +10,8 @@ from typing import Self
 from linerate.array import ArrayConfig, load_array_file
 from linerate.errors import UserError
 from linerate.run import ArrayWatch, Load, SimulatedLoad
-from linerate.volumes import Cleared, Look, virtual
-from linerate.workload import RunSpec
+from linerate.volumes import Cleared, Consent, Look, clear, virtual
+from linerate.workload import RunSpec, StreamSpec
 from linerate.workload.url import array_url
 
 
@@ -37,8 +37,26 @@ class VirtualTime:
         return [array_url(volume.name) for target in self.array.targets for volume in target.volumes]
 
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
-        """A computed array holds nothing. A `linerate.run.Loader`, with `start`."""
-        return virtual(spec, names)
+        """A computed array holds nothing, and its volumes have sizes. A `linerate.run.Loader`, with `start`."""
+        sizes_bytes = self._sizes_bytes(spec, names)
+        looks = virtual(spec, names)
+        return [look.model_copy(update={"size_bytes": sizes_bytes.get(look.volume)}) for look in looks]
+
+    def _sizes_bytes(self, spec: RunSpec, names: Collection[str]) -> dict[str, int]:
+        """Of the volumes as a whole: those of RAID sets follow from their disks."""
+        whole = [volume for volume in spec.volumes if volume.name in names]
+        if not whole:
+            return {}
+        asked = spec.model_copy(
+            update={
+                "volumes": tuple(volume.model_copy(update={"size_bytes": None}) for volume in whole),
+                "streams": (StreamSpec(name="look", volumes=tuple(volume.name for volume in whole)),),
+            }
+        )
+        load = self.start(clear([asked], virtual, Consent.nothing()).of(asked))
+        load.stop()
+        load.finish()
+        return {volume["name"]: volume["capacity_bytes"] for volume in load.facts()["volumes"]}
 
     def start(self, cleared: Cleared) -> Load:
         """Starts the load of a step on an array that is new. Raises LinerateError."""

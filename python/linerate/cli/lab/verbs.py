@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from linerate.cli.job.flags import WaitForLab
 from linerate.cli.lab import address, faults
+from linerate.cli.study.laboratory import tell_waiting
 from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
@@ -50,22 +52,39 @@ def up(
     fabric: Annotated[
         str, typer.Option("--fabric", metavar="|".join(_FABRICS), help="What carries the frames.")
     ] = "auto",
+    wait: WaitForLab = False,
     json: _Json = False,
 ) -> None:
     """Bring up a virtual SAN; it stays until `linerate lab down`."""
     from linerate.lab import FabricChoice, Lab, protocol
+    from linerate.lab.machine_lock import machine_lock
     from linerate.san import load_topology
 
     if fabric not in _FABRICS:
         raise UserError(f"--fabric {fabric}: there is no such fabric", f"choose one of {', '.join(_FABRICS)}")
     wanted = load_topology(topology)
     called = name or protocol.name_after(wanted.name)
-    with Lab.up(wanted, fabric=cast("FabricChoice", fabric), name=called, detached=True) as lab:
+    with (
+        machine_lock(f"lab up {called}", Path.cwd(), alone=False, wait=wait, tell=tell_waiting),
+        Lab.up(wanted, fabric=cast("FabricChoice", fabric), name=called, detached=True) as lab,
+    ):
         if json:
             typer.echo(dumps(_about(lab)))
             return
         _describe(lab, {})
-        typer.echo(f"next: linerate lab shell {wanted.hosts[0].name}, linerate lab show, linerate lab down")
+        for line in _next_lines(lab):
+            typer.echo(line)
+
+
+def _next_lines(lab: Lab) -> list[str]:
+    """How the lab is loaded, looked at and taken down."""
+    host = lab.topology.hosts[0].name
+    urls = [found.url for found in lab.volume_urls(host)]
+    lines = [f"next: linerate lab shell {host}, linerate lab show, linerate lab down {lab.name}"]
+    if urls:
+        load = f"linerate run --preset anvil --target {urls[0]} --size 16m --elapsed 5"
+        lines.append(f"load: linerate lab exec --lab {lab.name} {host} -- {load}")
+    return lines
 
 
 @app.command()
@@ -175,18 +194,23 @@ def lan(
     seconds: Annotated[
         float | None, typer.Option("--seconds", min=0.1, metavar="S", help="How long; until Ctrl-C.")
     ] = None,
+    wait: WaitForLab = False,
     lab: _Name = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per second.")] = False,
 ) -> None:
-    """Let TCP traffic flow from one host to another, and tell every second what arrives."""
+    """Send TCP traffic between two hosts and print the received rate every second."""
     from linerate.lab import Lab
     from linerate.lab.lan import LanTraffic, Tool, between
+    from linerate.lab.machine_lock import machine_lock
     from linerate.san import parse_rate
 
     if tool not in _TOOLS:
         raise UserError(f"--tool {tool}: there is no such tool", f"choose one of {', '.join(_TOOLS)}")
     bits = _parsed("--rate", parse_rate, rate)
-    with Lab.find(lab) as found:
+    with (
+        machine_lock(f"lab lan {source} {sink}", Path.cwd(), alone=False, wait=wait, tell=tell_waiting),
+        Lab.find(lab) as found,
+    ):
         stream = between(found.topology, source, sink, connections=connections, rate_bits_per_s=bits)
         with LanTraffic(found, [stream], tool=cast(Tool, tool)) as traffic:
             if not json:
@@ -206,7 +230,7 @@ def _watch(traffic: LanTraffic, seconds: float | None, json: bool) -> None:
         again = sum(value for name, value in passed.items() if name.endswith("_retransmitted"))
         before = now
         told = {"schema": "linerate.lan/1", "mib_s": lan_mib_s(passed), "segments_retransmitted": again}
-        text = f"{told['mib_s']:8.1f} MB/s  {again:.0f} segments sent again"
+        text = f"{told['mib_s']:8.1f} MB/s  {again:.0f} TCP retransmits"
         typer.echo(dumps(told) if json else text)
 
 
@@ -236,7 +260,7 @@ def down(
 
 @app.command()
 def probe(json: _Json = False) -> None:
-    """Try out what this machine gives a lab."""
+    """Check what this machine supports for a lab."""
     from linerate.lab import probe as try_out
 
     found = try_out()

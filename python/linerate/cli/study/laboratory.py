@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +30,23 @@ def laboratory_for(study: Study, folder: Path, consent: Consent) -> Laboratory:
     from linerate.study.laboratory.virtual import VirtualLaboratory
 
     return VirtualLaboratory(folder)
+
+
+def machine_for(study: Study, folder: Path, *, wait: bool) -> AbstractContextManager[None]:
+    """Holds this machine while a study runs on a virtual SAN of it; other studies need nothing of it.
+
+    Raises HostError if another laboratory is busy here and `wait` is not set.
+    """
+    if not any(san.topology is not None and san.clock == "real" for san in study.sans):
+        return nullcontext()
+    from linerate.lab.machine_lock import machine_lock
+
+    return machine_lock(f"study {study.name}", folder, alone=True, wait=wait, tell=tell_waiting)
+
+
+def tell_waiting(line: str) -> None:
+    """Standard output may be for programs."""
+    sys.stderr.write(f"{line}\n")
 
 
 def _volumes(study: Study) -> Iterator[tuple[str, str]]:

@@ -1,32 +1,22 @@
-"""How a study's plan, progress and state are written: lines for people, JSON for programs."""
+"""How a study's plan and state are written: lines for people, JSON for programs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from json import dumps
 
 import typer
 
-from linerate.analysis.verdict import find_metric
-from linerate.cli.console import console
+from linerate.cli.duration import span_text
+from linerate.cli.study.comparison import comparison_lines, decided, progress_line
 from linerate.cli.study.places import host_lines, runs_here
 from linerate.errors import UserError
 from linerate.study import Study, StudyDirectory, StudyPlan
-from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
-from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound
+from linerate.study.journal import StepDone
+from linerate.study.remaining import study_progress
 from linerate.study.repeat import missing
-
-_NAMES_WIDTH = 44
-
-
-def duration_text(seconds: float) -> str:
-    """Two units at most: 45 s, 12 min, 3 h 05 min."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def certainty_text(study: Study) -> str:
@@ -76,80 +66,18 @@ def show_plan(study: Study, *, json: bool) -> None:
     typer.echo(f"  order, seed {study.seed}; later blocks hold the same in another order:")
     for step in plan.block(1):
         typer.echo(f"    {step.position + 1:>4}  {step.san}  {step.case}  {step.workload}")
-    least, most = duration_text(duration.least_s), duration_text(duration.most_s)
-    blocks_text = _blocks_text(study.repeat.blocks_min, study.repeat.blocks_max)
-    typer.echo(f"  {blocks_text}: {least}" + (f" to {most}" if least != most else ""))
+    repeated = blocks_text(study.repeat.blocks_min, study.repeat.blocks_max)
+    typer.echo(f"  {repeated}: {span_text(duration.least_s, duration.most_s)}")
     typer.echo(f"  certainty: {certainty_text(study)}")
 
 
-def _blocks_text(least: int, most: int) -> str:
+def blocks_text(least: int, most: int) -> str:
+    """A number of blocks, or the two between which it will be."""
     return f"{most} blocks" if least == most else f"{least} to {most} blocks"
 
 
 def _value(value: object) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
-
-
-def progress(study: Study, *, json: bool) -> Callable[[StudyEvent], None]:
-    """Tells a study's events: a line per step for people, every event as JSON for programs."""
-    if json:
-        return lambda event: typer.echo(event.model_dump_json())
-    return _Lines(study).show
-
-
-class _Lines:
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._out = console()
-        self._begun: StepBegan | None = None
-
-    def show(self, event: StudyEvent) -> None:
-        """One line per event that a person wants to see."""
-        match event:
-            case StudyBegan():
-                least, most = duration_text(event.least_s), duration_text(event.most_s)
-                self._say(f"study directory {event.directory}")
-                blocks = _blocks_text(event.blocks_min, event.blocks_max)
-                self._say(
-                    f"{event.cases} cases, {event.workloads} workloads, {blocks}: {least}"
-                    + (f" to {most}" if least != most else "")
-                )
-                if self._study.quick:
-                    self._say(f"quick: {certainty_text(self._study)}")
-            case BlockBegan():
-                self._say(f"\nblock {event.block}: {event.steps} runs, {duration_text(event.seconds)}")
-            case SanFacts():
-                fabric = event.facts.get("fabric")
-                is_up = "is computed, in virtual time" if event.facts.get("clock") == "virtual" else "is up"
-                self._say(f"  {event.san} {is_up}" + (f", {fabric} fabric" if fabric else ""))
-                for name, reason in event.lacking.items():
-                    self._say(f"  {event.san} has no {name}: {reason}")
-            case WarmUpFound():
-                how = "steady after" if event.steady else "not steady, and no longer waited for than"
-                self._say(f"  warm-up of {event.workload}: {how} {event.seconds:g} s")
-            case CaseSkipped():
-                self._say(f"  {event.case} on {event.san}: not applicable: {event.reason}")
-            case StepBegan():
-                self._begun = event
-            case StepDone():
-                self._say(self._step(event))
-            case _:
-                pass  # the caller reports how it ended
-
-    def _step(self, step: StepDone) -> str:
-        at = f"{self._begun.number:>4}/{self._begun.of}" if self._begun else ""
-        name = f"{step.case}{' (again)' if step.replica > 1 else ''}, {step.workload}"
-        return f"{at}  {name:<{_NAMES_WIDTH}} {self._result(step)}"
-
-    def _result(self, step: StepDone) -> str:
-        metric = find_metric(self._study.workload(step.workload).metric)
-        value = step.values.get(metric.name)
-        figure = f"{value:>12,.1f} {metric.unit}" if value is not None else f"{'-':>12}"
-        mark = f"  void: {step.reason}" if step.state == "void" else ""
-        return f"{figure}{mark}" if step.state != "failed" else f"failed: {step.reason}"
-
-    def _say(self, line: str) -> None:
-        self._out.print(line, soft_wrap=True, markup=False)
 
 
 def show_status(directory: StudyDirectory, *, json: bool) -> None:
@@ -163,14 +91,23 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
     }
     failed = [step for step in directory.steps if step.state == "failed"]
     lacks = missing(directory) if directory.state == "incomplete" else {}
+    progress = study_progress(directory)
     if json:
         blocks = [
             {"block": number, "measured": done[number], "planned": of} for number, of in planned.items()
         ]
+        times = {
+            "spent_s": progress.spent_s,
+            "left_least_s": progress.left_s.least_s,
+            "left_most_s": progress.left_s.most_s,
+            "runs_left_least": progress.left_least,
+            "runs_left_most": progress.left_most,
+        }
         state = {"state": directory.state, "reason": directory.reason, "failed": len(failed)}
-        typer.echo(dumps({"name": study.name, **state, "missing": lacks, "blocks": blocks}))
+        typer.echo(dumps({"name": study.name, **state, **times, "missing": lacks, "blocks": blocks}))
         return
     typer.echo(f"{study.name}: {directory.state}" + (f" ({directory.reason})" if directory.reason else ""))
+    typer.echo(f"  {progress_line(progress)}")
     for number, of in planned.items():
         if done[number] or number <= study.repeat.blocks_min:
             typer.echo(f"  block {number}: {done[number]} of {of} runs")
@@ -180,6 +117,10 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
         typer.echo(f"  {step.directory}: failed: {step.reason}")
     for key, reason in lacks.items():
         typer.echo(f"  missing: {key}: {reason}")
+    if found := comparison_lines(decided(directory)):
+        typer.echo("  so far:")
+        for line in found:
+            typer.echo(f"    {line}")
     if directory.state in ("interrupted", "failed", "incomplete"):
         typer.echo(f"  go on with: linerate study resume {directory.path}")
 

@@ -10,6 +10,7 @@ import typer
 
 from linerate.cli.job import flags
 from linerate.cli.place import place_of
+from linerate.cli.study import shipped
 from linerate.cli.study.kind import prepare, study_file
 from linerate.errors import LinerateError, UserError
 
@@ -38,6 +39,9 @@ Output = Annotated[Path | None, typer.Option(metavar="DIR", help="The study dire
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text, one object per line.")]
 
 
+app.command("list")(shipped.studies)
+
+
 @app.command()
 def plan(
     file: File, quick: Quick = False, blocks: Blocks = None, seed: Seed = None, json: Json = False
@@ -57,41 +61,50 @@ def run(
     seed: Seed = None,
     overwrite: Overwrite = None,
     output: Output = None,
+    wait: flags.WaitForLab = False,
     json: Json = False,
 ) -> None:
     """Run a study file: build or find its SAN, measure every case, judge, write the report."""
     path = study_file(file) or Path(file)
     prepare(path)
+    from linerate.cli.study.laboratory import machine_for
     from linerate.study import StudyDirectory, load_study
 
     study = load_study(path, quick=quick, seed=seed, blocks=blocks)
     place = output or place_of(study.name)
     source = path.read_text(encoding="utf-8-sig")
-    laboratory = _laboratory(study, place, overwrite, json=json)
-    directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
-    _conduct(directory, laboratory, json=json)
+    with machine_for(study, place, wait=wait):
+        laboratory = _laboratory(study, place, overwrite, json=json)
+        directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
+        _conduct(directory, laboratory, json=json)
 
 
 @app.command()
 def resume(
-    directory: Directory, blocks: MoreBlocks = None, overwrite: Overwrite = None, json: Json = False
+    directory: Directory,
+    blocks: MoreBlocks = None,
+    overwrite: Overwrite = None,
+    wait: flags.WaitForLab = False,
+    json: Json = False,
 ) -> None:
     """Continue a study that was interrupted: same plan, without the steps that are done.
 
     With --blocks also one that is complete: more blocks, where verdicts are undecided.
     """
     prepare(directory)
+    from linerate.cli.study.laboratory import machine_for
     from linerate.study import StudyDirectory, extend
 
     opened = StudyDirectory.open(directory)
     if opened.state == "running":
         raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
-    if blocks is not None:
-        opened = extend(directory, blocks)
-    if opened.is_complete:
+    if blocks is None and opened.is_complete:
         _judge(opened, json=json)
         return
-    _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), json=json)
+    with machine_for(opened.study, directory, wait=wait):
+        if blocks is not None:
+            opened = extend(directory, blocks)
+        _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), json=json)
 
 
 @app.command()
@@ -131,16 +144,16 @@ def _laboratory(study: Study, folder: Path, overwrite: list[str] | None, *, json
 
 def _conduct(directory: StudyDirectory, laboratory: Laboratory, *, json: bool) -> None:
     """Conducts, then judges. One that failed or was stopped is left for `resume`; `verdict` judges it as it is."""
-    from linerate.cli.study.show import progress
+    from linerate.cli.study.progress import following
     from linerate.study.conduct import conduct
 
     # SIGTERM and a terminal that goes away end a study as Ctrl-C does, with its settings restored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it to go on
         signal.signal(signal.SIGHUP, signal.default_int_handler)
-    tell = progress(directory.study, json=json)
     try:
-        done = conduct(directory.path, laboratory, tell)
+        with following(directory, json=json) as tell:
+            done = conduct(directory.path, laboratory, tell)
     except (KeyboardInterrupt, LinerateError):
         typer.echo(f"go on with: linerate study resume {directory.path}", err=True)
         raise
@@ -151,6 +164,7 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
     from json import dumps
 
     from linerate.cli.console import show_verdicts
+    from linerate.cli.study.progress import next_line
     from linerate.report.study import study_page, verdict_object, write_study_report
     from linerate.study import StudyDirectory
     from linerate.study.journal import disk_error
@@ -168,6 +182,8 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
     else:
         show_verdicts(page)
         typer.echo(f"report: {report}")
+        if judged.state == "complete":
+            typer.echo(next_line(judged, page.judgement.effects))
     if judged.state == "incomplete":
         typer.echo(
             f"incomplete: {judged.reason}\ntry again: linerate study resume {directory.path}", err=True

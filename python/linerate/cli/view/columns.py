@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linerate.cli.view.events import Figures, Happened, LatencyRecord, PathFigures, VolumesFound
+from linerate.cli.duration import duration_text
+from linerate.cli.view.events import (
+    Figures,
+    Happened,
+    LatencyRecord,
+    PathFigures,
+    RunStarted,
+    VolumesFound,
+)
 from linerate.volumes import columns, on_host, size_text
 
 BLANK = "-"
@@ -51,12 +59,12 @@ COLUMNS = (
     Column("MB/sec", "1024**2", 9, lambda f: f"{f.total.mib_s:.2f}"),
     Column("bytes", "i/o", 8, _bytes_per_io, narrow=False),
     Column("read", "pct", 6, _read_percent, narrow=False),
-    Column("resp", "time", 8, lambda f: _ms(f.total.mean_ms)),
-    Column("read", "resp", 8, lambda f: _mean(f.read)),
-    Column("write", "resp", 8, lambda f: _mean(f.write)),
-    Column("resp", "p99", 8, lambda f: _ms(f.total.p99_ms)),
-    Column("resp", "max", 8, lambda f: _ms(f.total.max_ms), narrow=False),
-    Column("resp", "stddev", 8, lambda f: _ms(f.total.stddev_ms), narrow=False),
+    Column("resp", "time ms", 8, lambda f: _ms(f.total.mean_ms)),
+    Column("read", "resp ms", 8, lambda f: _mean(f.read)),
+    Column("write", "resp ms", 8, lambda f: _mean(f.write)),
+    Column("resp", "p99 ms", 8, lambda f: _ms(f.total.p99_ms)),
+    Column("resp", "max ms", 8, lambda f: _ms(f.total.max_ms), narrow=False),
+    Column("stddev", "resp ms", 8, lambda f: _ms(f.total.stddev_ms), narrow=False),
     Column("queue", "depth", 6, lambda f: f"{f.queue_depth:.1f}"),
     Column("cpu%", "sys+u", 6, lambda f: _percent(f.cpu_percent)),
     Column("cpu%", "sys", 6, lambda f: _percent(f.cpu_system_percent), narrow=False),
@@ -64,7 +72,7 @@ COLUMNS = (
 )
 
 PATHS_SHOWN = 8
-PATH_HEADINGS = ("path", "state", "i/o rate", "MB/sec", "resp", "resp max", "queue", "requeued", "retrans")
+PATH_HEADINGS = ("path", "state", "i/o rate", "MB/sec", "resp ms", "max ms", "queue", "requeued", "retrans")
 
 
 def path_cells(paths: Sequence[PathFigures]) -> list[tuple[str, ...]]:
@@ -99,6 +107,12 @@ def path_lines(paths: Sequence[PathFigures]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def started_line(event: RunStarted) -> str:
+    """What begins, how long it takes and where its results go."""
+    steps = f"{event.steps} steps" if event.steps != 1 else "1 step"
+    return f"{event.name}: {steps}, takes {duration_text(event.planned_s)}; run directory {event.directory}"
 
 
 def volume_lines(event: VolumesFound) -> list[str]:

@@ -12,12 +12,20 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from linerate.cli.view.columns import COLUMNS, PATH_HEADINGS, Column, path_cells, place, volume_lines
+from linerate.cli.duration import duration_text
+from linerate.cli.view.columns import (
+    COLUMNS,
+    PATH_HEADINGS,
+    Column,
+    path_cells,
+    place,
+    started_line,
+    volume_lines,
+)
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -30,10 +38,12 @@ from linerate.cli.view.events import (
     StepStarted,
     VolumesFound,
 )
+from linerate.cli.view.resizable import ResizableLive
 
 INTERVALS_SHOWN = 12
 WIDE_TERMINAL = 125
 CURVE_WIDTH = 60
+BAR_WIDTH, NARROW_BAR_WIDTH = 30, 15
 _RELIEFS = ("session_back", "path_restored", "paths_back", "healed")
 _CARRYING = ("active_optimized", "active_non_optimized", "standby", "mixed")
 """States of a path with which nothing is wrong."""
@@ -51,18 +61,21 @@ class LiveView:
         self._step_began_s = 0.0
         self._intervals: deque[IntervalMeasured] = deque(maxlen=INTERVALS_SHOWN)
         self._rates: deque[float] = deque(maxlen=CURVE_WIDTH)
-        self._live = Live(get_renderable=self._render, console=out, refresh_per_second=4, transient=True)
+        self._left_s = 0.0
+        """Of the whole run, from the end of this step on."""
+        self._live = ResizableLive(self._render, out, refresh_per_second=4)
 
     def show(self, event: AnyEvent) -> None:
         """Renews the table, or prints above it what shall stay."""
         match event:
             case RunStarted():
-                self._out.print(Text(f"{event.name}: {event.steps} steps, run directory {event.directory}"))
+                self._left_s = event.planned_s
+                self._live.keep(Text(started_line(event)))
             case VolumesFound():
                 for line in () if event.asked else volume_lines(event):
-                    self._out.print(Text(line))
+                    self._live.keep(Text(line))
             case RunNotice():
-                self._out.print(Text(f"note: {event.message}", style="yellow"))
+                self._live.keep(Text(f"note: {event.message}", style="yellow"))
             case StepStarted():
                 self._begin(event)
             case IntervalMeasured():
@@ -71,7 +84,7 @@ class LiveView:
                 self._live.refresh()
             case Happened():
                 style = "green" if event.kind in _RELIEFS else "red"
-                self._out.print(Text(f"{event.at_s:8.3f} s  {place(event)}: {event.message}", style=style))
+                self._live.keep(Text(f"{event.at_s:8.3f} s  {place(event)}: {event.message}", style=style))
             case StepEnded():
                 self._end(event)
             case _:
@@ -80,6 +93,7 @@ class LiveView:
     def _begin(self, event: StepStarted) -> None:
         self._step = event
         self._step_began_s = self._out.get_time()
+        self._left_s = max(self._left_s - event.warmup_s - event.elapsed_s, 0.0)
         self._intervals.clear()
         self._rates.clear()
 
@@ -90,11 +104,11 @@ class LiveView:
         self._live.refresh()  # takes the moving part away, which printing would leave where it is
         table = self._table([("average", event.figures, "bold")] if event.figures else [])
         style = {"complete": "green", "failed": "red", "interrupted": "yellow"}[event.state]
-        self._out.print(Text.assemble((event.state, style), f"  {step.banner}"))
+        self._live.keep(Text.assemble((event.state, style), f"  {step.banner}"))
         if event.figures:
-            self._out.print(table)
+            self._live.keep(table)
         if event.paths:
-            self._out.print(_path_table(event.paths))
+            self._live.keep(_path_table(event.paths))
 
     def _render(self) -> RenderableType:
         if self._step is None:
@@ -119,17 +133,26 @@ class LiveView:
         gone_s = min(self._out.get_time() - self._step_began_s, total_s)
         phase = "warm-up" if gone_s < step.warmup_s else "measuring"
         line = Table.grid(padding=(0, 1))
+        step_s = max(total_s - gone_s, 0.0)
+        left = f"{phase}, {duration_text(step_s)} left"
+        if step.number < step.of:
+            left += f", {duration_text(step_s + self._left_s)} of the run"
         line.add_row(
             Text(f"step {step.number} of {step.of}"),
-            ProgressBar(total=total_s, completed=gone_s, width=30),
-            Text(f"{phase}, {max(total_s - gone_s, 0):.0f} s left", style="cyan"),
+            ProgressBar(
+                total=total_s, completed=gone_s, width=BAR_WIDTH if self._is_wide else NARROW_BAR_WIDTH
+            ),
+            Text(left, style="cyan"),
             Text(f"{step.volumes} volumes, {step.driver}", style="dim"),
         )
         return line
 
     def _columns(self) -> Sequence[Column]:
-        wide = self._out.width >= WIDE_TERMINAL
-        return [column for column in COLUMNS if wide or column.narrow]
+        return [column for column in COLUMNS if self._is_wide or column.narrow]
+
+    @property
+    def _is_wide(self) -> bool:
+        return self._out.width >= WIDE_TERMINAL
 
     def _table(self, rows: Sequence[tuple[str, Figures, str]]) -> Table:
         table = Table(box=None, padding=(0, 1, 0, 0), header_style="cyan")

@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import Self, TextIO
 
-from linerate.cli.view.columns import COLUMNS, path_lines, place, volume_lines
+from linerate.cli.view.columns import COLUMNS, path_lines, place, started_line, volume_lines
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -38,7 +38,7 @@ class PlainView:
         """Writes what the event says, and flushes: a log must not lag behind."""
         match event:
             case RunStarted():
-                self._write(f"run directory {event.directory}")
+                self._write(started_line(event))
             case VolumesFound():
                 for line in volume_lines(event):
                     self._write(line)

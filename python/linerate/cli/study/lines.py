@@ -1,0 +1,109 @@
+"""A study's progress as lines: for pipes, logs and terminals that cannot move their cursor."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from linerate.analysis.verdict import find_metric
+from linerate.cli.duration import duration_text, span_text
+from linerate.cli.study.comparison import counted, decided, progress_line
+from linerate.cli.study.show import blocks_text, certainty_text
+from linerate.study import Study, StudyDirectory
+from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
+from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound
+from linerate.study.remaining import study_progress
+
+_NAMES_WIDTH = 44
+
+
+class StudyLines:
+    """A line for each run, and after each block what is decided so far."""
+
+    def __init__(self, directory: StudyDirectory, out: Console) -> None:
+        self._directory = directory
+        self._study = directory.study
+        self._out = out
+        self._begun: StepBegan | None = None
+        self._block = 0
+
+    def show(self, event: StudyEvent) -> None:
+        """One line per event that a person wants to see."""
+        match event:
+            case StudyBegan():
+                for line in began_lines(event, self._study):
+                    self._say(line)
+            case BlockBegan():
+                self._after_block()
+                self._block = event.block
+                self._say(f"\nblock {event.block}: {event.steps} runs, {duration_text(event.seconds)}")
+            case StepBegan():
+                self._begun = event
+            case StepDone():
+                self._say(self._step(event))
+            case _:
+                for line in notice_lines(event):
+                    self._say(line)
+        self._directory = with_entry(self._directory, event)
+
+    def _after_block(self) -> None:
+        if self._block:
+            self._say(f"after block {self._block}: {counted(decided(self._directory))}")
+            self._say(progress_line(study_progress(self._directory)))
+
+    def _step(self, step: StepDone) -> str:
+        at = f"{self._begun.number:>4}/{self._begun.of}" if self._begun else ""
+        return f"{at}  {step_text(self._study, step)}"
+
+    def _say(self, line: str) -> None:
+        self._out.print(line, soft_wrap=True, markup=False)
+
+
+def began_lines(event: StudyBegan, study: Study) -> list[str]:
+    """Where the results go, how much is run and how long that takes."""
+    blocks = blocks_text(event.blocks_min, event.blocks_max)
+    times = span_text(event.least_s, event.most_s)
+    lines = [
+        f"study directory {event.directory}",
+        f"{event.cases} cases, {event.workloads} workloads, {blocks}: takes {times}",
+    ]
+    return [*lines, f"quick: {certainty_text(study)}"] if study.quick else lines
+
+
+def notice_lines(event: StudyEvent) -> list[str]:
+    """What is to be said once: a SAN is up, a warm-up was found, a case cannot be had."""
+    match event:
+        case SanFacts():
+            fabric = event.facts.get("fabric")
+            is_up = "is computed, in virtual time" if event.facts.get("clock") == "virtual" else "is up"
+            lacking = [f"  {event.san} has no {name}: {reason}" for name, reason in event.lacking.items()]
+            return [f"  {event.san} {is_up}" + (f", {fabric} fabric" if fabric else ""), *lacking]
+        case WarmUpFound():
+            how = "steady after" if event.steady else "not steady, and no longer waited for than"
+            return [f"  warm-up of {event.workload}: {how} {event.seconds:g} s"]
+        case CaseSkipped():
+            return [f"  {event.case} on {event.san}: not applicable: {event.reason}"]
+        case _:
+            return []  # the caller reports how it ended
+
+
+def step_text(study: Study, step: StepDone) -> str:
+    """A run and its figure, or why it has none."""
+    name = f"{step.case}{' (again)' if step.replica > 1 else ''}, {step.workload}"
+    if step.state == "failed":
+        return f"{name:<{_NAMES_WIDTH}} failed: {step.reason}"
+    mark = f"  void: {step.reason}" if step.state == "void" else ""
+    return f"{name:<{_NAMES_WIDTH}} {figure(study, step)}{mark}"
+
+
+def figure(study: Study, step: StepDone) -> str:
+    """The figure that decides, with its unit."""
+    metric = find_metric(study.workload(step.workload).metric)
+    value = step.values.get(metric.name)
+    return f"{value:>12,.1f} {metric.unit}" if value is not None else f"{'-':>12}"
+
+
+def with_entry(directory: StudyDirectory, event: StudyEvent) -> StudyDirectory:
+    """The study directory with one more entry of its journal, if the event is one."""
+    if isinstance(event, StudyBegan | BlockBegan | StepBegan):
+        return directory
+    return StudyDirectory(directory.path, directory.record, (*directory.entries, event))
