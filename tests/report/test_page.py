@@ -94,14 +94,14 @@ def test_the_page_tells_the_run(tmp_path: Path) -> None:
         "the array answered with a check condition",
         "three workloads over eight volumes",
         "loadhost1",
-        "suspect",
+        "caution",
         "linerate run demo.parm",
         "wd1: 8 KiB, 67 % read, 100 % random, 3 volumes; threads 5",
     ):
         assert words in page.text, words
     assert page.count("svg") == 12
     assert page.count("details") == 2
-    assert ("span", {"class": "stamp suspect"}) in page.tags
+    assert ("span", {"class": "stamp caution"}) in page.tags
     assert "#fe00" not in text
 
 

@@ -71,6 +71,10 @@ class OpSummary:
         """The quantile `q` (one of `QUANTILES`) of service time, if a distribution was recorded."""
         return next((item for item in self.quantiles if item.q == q), None)
 
+    def response_quantile(self, q: float) -> Quantile | None:
+        """The quantile `q` of response time, from the intended start."""
+        return next((item for item in self.response_quantiles if item.q == q), None)
+
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
@@ -131,6 +135,20 @@ class StepSummary:
     def queue_depth(self) -> float:
         """Achieved queue depth over all volumes."""
         return self.total.queue_depth
+
+    @property
+    def paced(self) -> bool:
+        """Whether the load had a rate to keep: an I/O can then wait for its turn, and response is not service time."""
+        return self.rate_asked_iops is not None
+
+    @property
+    def answer_mean_ms(self) -> float:
+        """What an application waits on average: response time of a paced load, service time of any other."""
+        return self.total.response_mean_ms if self.paced else self.total.mean_ms
+
+    def answer_quantile(self, q: float) -> Quantile | None:
+        """The same as a quantile: one of `QUANTILES`, if a distribution was recorded."""
+        return self.total.response_quantile(q) if self.paced else self.total.quantile(q)
 
     @property
     def read_percent(self) -> float:

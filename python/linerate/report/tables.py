@@ -137,7 +137,7 @@ def aligned(rows: Sequence[Sequence[str]], *, last_left: bool = False) -> list[s
 def validity_lines(
     validity: Validity, *, steps: int = 0, brief: bool = False, width: int | None = None
 ) -> list[str]:
-    """The stamp, and each doubt with the steps it holds for (of `steps` in all), its reason and its advice.
+    """The stamp, and each doubt with the steps it holds for (of `steps` in all), its reason, effect and advice.
 
     `brief` keeps a note to one line, of at most `width` characters, and leaves its advice out.
     """
@@ -150,6 +150,8 @@ def validity_lines(
         if short and width is not None and len(line + where) > width:
             line = line[: max(width - len(where) - 2, 0)].rpartition(" ")[0].rstrip(" ,;:(") + "..."
         lines.append(line + where)
+        if finding.effect:
+            lines.append(f"           effect: {finding.effect}")
         if finding.advice and not short:
             lines.append(f"           -> {finding.advice}")
     return lines

@@ -13,14 +13,33 @@ from linerate.analysis.summary import StepSummary
 from linerate.results import RunDirectory, StepRecord
 from linerate.results.manifest import Severity
 
+PACE_KEPT = 0.98
+"""Of the rate asked for: below, the SAN or the generator cannot follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A finding without the rule's name and the step, which the engine adds."""
+    """A finding without the rule's name and the step, which the engine adds. Made by `note`, `caution` and `void`."""
 
     severity: Severity
     reason: str
     advice: str
+    effect: str = ""
+
+
+def note(reason: str, advice: str) -> Doubt:
+    """Something to know when reading the figures; it makes none of them wrong."""
+    return Doubt("note", reason, advice)
+
+
+def caution(reason: str, effect: str, advice: str) -> Doubt:
+    """Something that may shift a result. `effect` says which figure and by how much, from what was measured."""
+    return Doubt("caution", reason, advice, effect)
+
+
+def void(reason: str, advice: str) -> Doubt:
+    """A reason not to use the result."""
+    return Doubt("void", reason, advice)
 
 
 class StepView:
@@ -61,6 +80,12 @@ class StepView:
     def closed_loop(self) -> bool:
         """Whether a finished I/O makes room for the next one."""
         return bool(self.spec.get("arrival", {}).get("kind", "closed") == "closed")
+
+    @property
+    def rate_kept(self) -> bool:
+        """Whether the load had a rate to keep, and kept it."""
+        asked = self.summary.rate_asked_iops
+        return asked is not None and self.summary.total.iops >= PACE_KEPT * asked
 
     @property
     def streams(self) -> list[Mapping[str, Any]]:
