@@ -1,10 +1,11 @@
 """Summaries of runs, checks of their results, and comparisons.
 
 Open `summary.py` first: it turns a run directory into summary rows. `check.py` checks them with the rules of
-`rules/`; `compare.py` puts two sets of runs side by side; `verdict/` judges a whole study. `metric.py` says what a
-metric is. Nothing here writes or draws.
+`rules/`; `bottleneck.py` says what limited a run; `compare.py` puts two sets of runs side by side; `verdict/` judges a
+whole study. `metric.py` says what a metric is. Nothing here writes or draws.
 """
 
+from linerate.analysis.bottleneck import Bottleneck, bottleneck, bottleneck_of_run, limit_of
 from linerate.analysis.check import check_run
 from linerate.analysis.compare import MetricComparison, RunComparison, StepComparison, compare_runs
 from linerate.analysis.difference import Difference
@@ -19,6 +20,7 @@ from linerate.analysis.summary import (
 )
 
 __all__ = [
+    "Bottleneck",
     "Difference",
     "MetricComparison",
     "OpSummary",
@@ -28,8 +30,11 @@ __all__ = [
     "StepComparison",
     "StepSummary",
     "UsageSummary",
+    "bottleneck",
+    "bottleneck_of_run",
     "check_run",
     "compare_runs",
+    "limit_of",
     "summarise",
     "summarise_interval",
 ]

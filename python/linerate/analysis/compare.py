@@ -30,6 +30,16 @@ def _quantile(q: float) -> Callable[[StepSummary], float | None]:
     return read
 
 
+def _with_wait(step: StepSummary) -> float | None:
+    """Response time, from the intended start; only a load with a rate to keep has one of its own."""
+    return step.total.response_mean_ms if step.paced else None
+
+
+def _tail_with_wait(step: StepSummary) -> float | None:
+    quantile = step.total.response_quantile(0.99) if step.paced else None
+    return quantile.value_ms if quantile and quantile.reliable else None
+
+
 METRICS: tuple[tuple[Metric, Callable[[StepSummary], float | None]], ...] = (
     (Metric("i/o rate", "i/o rate", "IOPS", +1), lambda step: step.total.iops),
     (Metric("MB/sec", "MB/sec", "MB/s", +1), lambda step: step.total.mib_s),
@@ -37,6 +47,8 @@ METRICS: tuple[tuple[Metric, Callable[[StepSummary], float | None]], ...] = (
     (Metric("p50", "p50", "ms", -1), _quantile(0.5)),
     (Metric("p99", "p99", "ms", -1), _quantile(0.99)),
     (Metric("p99.9", "p99.9", "ms", -1), _quantile(0.999)),
+    (Metric("with wait", "with wait", "ms", -1), _with_wait),
+    (Metric("p99 with wait", "p99 with wait", "ms", -1), _tail_with_wait),
     (Metric("queue depth", "queue depth", "", 0), lambda step: step.queue_depth),
     (Metric("cpu% sys+u", "cpu% sys+u", "%", -1), lambda step: step.usage.cpu_busy_percent),
     (Metric("cycles/byte", "cycles/byte", "", -1), lambda step: step.usage.cycles_per_byte),
@@ -176,9 +188,10 @@ def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]
         )
     for side, runs in (("A", a), ("B", b)):
         for run in runs:
-            stamp = run.manifest.validity.stamp if run.manifest.validity else None
-            if stamp != "valid":
-                warnings.append(f"side {side}: {run.path} is {stamp or 'not judged'}: see its check")
+            validity = run.manifest.validity
+            if validity is None or validity.stamp != "valid":
+                words = validity.words if validity else "not judged"
+                warnings.append(f"side {side}: {run.path} is {words}: see its check")
     return warnings
 
 

@@ -18,7 +18,7 @@ import polars as pl
 from linerate.results import IntervalSample, LatencyHistogram, RunDirectory, StepRecord
 from linerate.results.histogram import merged
 from linerate.results.manifest import State
-from linerate.results.sample import OPS, Op, Usage
+from linerate.results.sample import OPS, LatencyKind, Op, Usage
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -234,15 +234,18 @@ def summarise_interval(interval: IntervalSample, step: str = "") -> StepSummary:
     for row in interval.rows:
         sums.setdefault(row.op, _Sums()).add(row)
 
-    def histogram(op: Op | None) -> LatencyHistogram | None:
+    def histogram(op: Op | None, kind: LatencyKind) -> LatencyHistogram | None:
         return merged(
             item.histogram
             for item in interval.latencies
-            if not item.volume and item.kind == "service" and op in (None, item.op) and item.histogram.count
+            if not item.volume and item.kind == kind and op in (None, item.op) and item.histogram.count
         )
 
-    parts = {op: _op_summary([part], interval.seconds, histogram(op)) for op, part in sums.items()}
-    total = _op_summary(sums.values(), interval.seconds, histogram(None))
+    def of(parts: Iterable[_Sums], op: Op | None) -> OpSummary:
+        return _op_summary(parts, interval.seconds, histogram(op, "service"), histogram(op, "response"))
+
+    parts = {op: of([part], op) for op, part in sums.items()}
+    total = of(sums.values(), None)
     return StepSummary(
         step=step,
         name=step,

@@ -90,6 +90,11 @@ class Validity(_Record):
     stamp: Stamp
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """The stamp in front of people."""
+        return "valid with cautions" if self.stamp == "caution" else self.stamp
+
 
 class FileRecord(_Record):
     """Size and SHA-256 of a data file when the run was closed."""

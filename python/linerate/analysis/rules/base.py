@@ -82,6 +82,11 @@ class StepView:
         return bool(self.spec.get("arrival", {}).get("kind", "closed") == "closed")
 
     @property
+    def computed(self) -> bool:
+        """Whether the step was computed in virtual time: no host, network or cache has a part in it."""
+        return bool(self.record.facts.get("driver") == "virtual")
+
+    @property
     def rate_kept(self) -> bool:
         """Whether the load had a rate to keep, and kept it."""
         asked = self.summary.rate_asked_iops

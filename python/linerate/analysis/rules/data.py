@@ -50,7 +50,7 @@ def _cache_sized(step: StepView) -> Iterator[Doubt]:
     used = sum(int(volume.get("size_bytes") or 0) for volume in volumes)
     if not volumes or not used:
         return
-    if used < CACHE_BYTES:
+    if used < CACHE_BYTES and not step.computed:
         yield note(
             f"the volumes hold {used / GIB:.2f} GiB in all: a cache holds that, so the network is measured",
             "use volumes several times as large as the array's cache to measure its disks",

@@ -24,13 +24,11 @@ def _host_saturated(step: StepView) -> Iterator[Doubt]:
     if busy is None or busy < HOST_CPU_PERCENT_MAX:
         return
     if step.rate_kept:
-        rest_ms = max(total.mean_ms - usage.rtt_us_mean / 1000, 0.0)
+        rest_ms = max(total.response_mean_ms - usage.rtt_us_mean / 1000, 0.0)
         effect = f"the rate was kept; up to {rest_ms:.3g} ms of the response time may be waits for a CPU of this host"
     else:
-        effect = (
-            f"the SAN may do more than {total.iops:,.0f} IOPS; this host can show at most "
-            f"{100 * (100 / max(busy, 1.0) - 1):.0f} % more"
-        )
+        more = 100 * (100 / max(busy, 1.0) - 1)
+        effect = f"the storage may do more than {total.iops:,.0f} IOPS; this host has CPUs for {more:.0f} % more"
     yield caution(
         f"the load host's CPUs were {busy:.0f} % busy: the host may be what limits, not the SAN",
         effect,
@@ -44,7 +42,7 @@ def _workers_saturated(step: StepView) -> Iterator[Doubt]:
     if not workers or step.spec.get("wait") == "spin" or usage.load_cores < WORKER_BUSY_MAX * workers:
         return
     cpus = step.run.manifest.environment.get("cpu.count")
-    effect = f"the SAN may do more than {step.summary.total.iops:,.0f} IOPS"
+    effect = f"the storage may do more than {step.summary.total.iops:,.0f} IOPS"
     if isinstance(cpus, int) and usage.cpu_busy_percent is not None:
         idle = cpus * (1 - usage.cpu_busy_percent / 100)
         effect += f"; a worker on each idle CPU would add at most {100 * idle / usage.load_cores:.0f} %"

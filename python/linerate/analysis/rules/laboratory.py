@@ -58,9 +58,9 @@ def _machine_full(step: StepView) -> Iterator[Doubt]:
     total = step.summary.total
     yield caution(
         f"the machine that carries the whole SAN was {busy:.0f} % busy: it may be what limits, not the SAN",
-        f"the rate was kept; times up to the mean of {total.mean_ms:.3g} ms may be waits for a CPU"
+        f"the rate was kept; up to {total.response_mean_ms:.3g} ms of the response time may be waits for a CPU"
         if step.rate_kept
-        else f"the modelled SAN may do more than {total.iops:,.0f} IOPS; this machine can show at most "
+        else f"the modelled SAN may do more than {total.iops:,.0f} IOPS; this machine has CPUs for "
         f"{100 * max(idle, 0.0) / max(busy, 1.0):.0f} % more",
         "use a lower line rate, larger frames, or a machine with more CPUs",
     )
@@ -100,7 +100,7 @@ def _without_these_cpus(step: StepView, percent: float) -> str:
 
 def _virtual_time(step: StepView) -> Iterator[Doubt]:
     """What was computed must not be taken for what was measured."""
-    if step.record.facts.get("driver") == "virtual":
+    if step.computed:
         yield note(
             "computed in virtual time on modelled disks: network, initiator, target and host have no part in it",
             "run the same workload over the network of a lab or a real SAN to see their part",

@@ -96,7 +96,8 @@ def _faults(step: StepView) -> list[str]:
 def _warmup_too_short(step: StepView) -> Iterator[Doubt]:
     steady = steady_state(step.iops)
     warmup_s = float(step.spec.get("warmup_s") or 0.0)
-    if steady is not None and steady.steady_from and not _faults(step):
+    beyond_chance = steady is not None and steady.range_percent > _counting_noise(step)
+    if steady is not None and steady.steady_from and beyond_chance and not _faults(step):
         late_s = float(step.usage["start_s"][steady.steady_from])
         later = step.iops[steady.steady_from :]
         shift = 100 * (sum(later) / len(later) / (sum(step.iops) / len(step.iops)) - 1)

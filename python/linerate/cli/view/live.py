@@ -17,7 +17,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from linerate.cli.view.columns import COLUMNS, PATH_HEADINGS, Column, path_cells, place, volume_lines
+from linerate.cli.view.columns import (
+    PATH_HEADINGS,
+    Column,
+    columns_of,
+    path_cells,
+    place,
+    volume_lines,
+)
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -49,6 +56,7 @@ class LiveView:
         self._out = out
         self._step: StepStarted | None = None
         self._step_began_s = 0.0
+        self._paced = False
         self._intervals: deque[IntervalMeasured] = deque(maxlen=INTERVALS_SHOWN)
         self._rates: deque[float] = deque(maxlen=CURVE_WIDTH)
         self._live = Live(get_renderable=self._render, console=out, refresh_per_second=4, transient=True)
@@ -79,6 +87,7 @@ class LiveView:
 
     def _begin(self, event: StepStarted) -> None:
         self._step = event
+        self._paced = event.paced
         self._step_began_s = self._out.get_time()
         self._intervals.clear()
         self._rates.clear()
@@ -128,8 +137,7 @@ class LiveView:
         return line
 
     def _columns(self) -> Sequence[Column]:
-        wide = self._out.width >= WIDE_TERMINAL
-        return [column for column in COLUMNS if wide or column.narrow]
+        return columns_of(paced=self._paced, wide=self._out.width >= WIDE_TERMINAL)
 
     def _table(self, rows: Sequence[tuple[str, Figures, str]]) -> Table:
         table = Table(box=None, padding=(0, 1, 0, 0), header_style="cyan")
