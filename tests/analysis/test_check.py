@@ -283,8 +283,10 @@ def test_rules_have_floors(tmp_path: Path) -> None:
 def test_effects_are_computed_from_the_measurement(tmp_path: Path) -> None:
     deep = found(make_run(tmp_path / "deep", [replace(SOUND, outstanding=30)]))["depth-missed"]
     achieved = summarise(make_run(tmp_path / "same", [replace(SOUND, outstanding=30)]))[0].queue_depth
-    assert deep.effect == f"with the whole depth the rate may be up to {100 * (120 / achieved - 1):.0f} % higher"
+    assert (
+        deep.effect == f"with the whole depth the rate may be up to {100 * (120 / achieved - 1):.0f} % higher"
+    )
     others = found(make_run(tmp_path / "busy", [replace(SOUND, counters=lab(busy_s=60.0, ours_s=30.0))]))
-    assert "up to 33 % too low; up to 25 % of the I/Os" in others["other-work"].effect
+    assert "up to 33 % higher; up to 25 % of the I/Os" in others["other-work"].effect
     short = found(make_run(tmp_path / "slow", [replace(SOUND, spec=OPEN, iops=30_000)]))["late-arrivals"]
     assert short.effect.startswith("the rate is 2")

@@ -111,9 +111,7 @@ def bottleneck_of_run(found: Sequence[tuple[StepSummary, Bottleneck]]) -> str:
     return f"The limit was {LIMIT_WORDS[most]} in {count} of {len(found)} steps, {rest}."
 
 
-def _generator(
-    summary: StepSummary, facts: Mapping[str, Any], spec: Mapping[str, Any]
-) -> Bottleneck | None:
+def _generator(summary: StepSummary, facts: Mapping[str, Any], spec: Mapping[str, Any]) -> Bottleneck | None:
     """Workers that have no time left decide the rate, however fast the SAN is. A rate that was kept was not limited."""
     workers = facts.get("workers")
     cores, asked = summary.usage.load_cores, summary.rate_asked_iops

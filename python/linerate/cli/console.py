@@ -32,7 +32,7 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None, limit: 
     else:
         for line in result_lines(steps):
             out.print(line, soft_wrap=True, markup=False)
-    out.print(_wrapped(f"limit: {limit}", width), soft_wrap=True, markup=False)
+    out.print(_wrapped(f"bottleneck: {limit}", width), soft_wrap=True, markup=False)
     if validity is not None:
         for line in validity_lines(validity, steps=len(steps), brief=True, width=width):
             out.print(_wrapped(line, width), soft_wrap=True, markup=False)

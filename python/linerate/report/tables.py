@@ -77,9 +77,7 @@ def footnote(steps: Sequence[StepSummary]) -> str:
     return f"{FOOTNOTE}; {WAIT_FOOTNOTE}" if any(step.paced for step in steps) else FOOTNOTE
 
 
-def _columns_that_fit(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int | None
-) -> list[int]:
+def _columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int | None) -> list[int]:
     shown = list(range(len(columns)))
     widths = [
         max(*(len(word) for word in name.split()), *(len(row[n].text) for row in rows), 0) + 2
@@ -120,7 +118,11 @@ def result_rows(steps: Sequence[StepSummary]) -> list[list[Cell]]:
 
 
 def _row(
-    columns: Sequence[str], name: str, total: OpSummary, step: StepSummary, more: Mapping[str, str] | None = None
+    columns: Sequence[str],
+    name: str,
+    total: OpSummary,
+    step: StepSummary,
+    more: Mapping[str, str] | None = None,
 ) -> list[Cell]:
     wait = figures.ms(total.response_mean_ms) if step.paced else figures.NOTHING
     tail = total.response_quantile(0.99) if step.paced else None

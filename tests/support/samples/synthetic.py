@@ -294,7 +294,9 @@ def _histogram(
     points = min(load.points, ios)
     for point in range(points):
         value = load.latency_ms * 1e6 * math.exp(dice.gauss(-(load.spread**2) / 2, load.spread))
-        histogram.record(max(1, round(value + wait_ms * 1e6)), ios // points + (1 if point < ios % points else 0))
+        histogram.record(
+            max(1, round(value + wait_ms * 1e6)), ios // points + (1 if point < ios % points else 0)
+        )
     return histogram
 
 

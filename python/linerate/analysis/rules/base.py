@@ -87,6 +87,11 @@ class StepView:
         return bool(self.record.facts.get("driver") == "virtual")
 
     @property
+    def in_laboratory(self) -> bool:
+        """Whether host, network and array share one machine, whose CPUs have rules of their own."""
+        return "machine.busy_s" in self.record.counters
+
+    @property
     def rate_kept(self) -> bool:
         """Whether the load had a rate to keep, and kept it."""
         asked = self.summary.rate_asked_iops

@@ -110,7 +110,9 @@ def _clipped(step: StepView) -> Iterator[Doubt]:
     lost = abs(total.ios - histogram.count) / max(total.ios, 1)
     if lost:
         reason = f"the distribution holds {histogram.count} I/Os of {total.ios}"
-        low, high = (histogram.quantile(min(max(0.99 + side, 0.0), 1.0)) / NS_PER_MS for side in (-lost, lost))
+        low, high = (
+            histogram.quantile(min(max(0.99 + side, 0.0), 1.0)) / NS_PER_MS for side in (-lost, lost)
+        )
         if low == high:
             yield note(f"{reason}; p99 is {high:.3g} ms with and without them", "nothing has to be done")
         else:

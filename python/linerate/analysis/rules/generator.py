@@ -21,14 +21,16 @@ CHANCE_SIGMAS = 3.0  # a share of few I/Os is off by chance
 def _host_saturated(step: StepView) -> Iterator[Doubt]:
     usage, total = step.summary.usage, step.summary.total
     busy = usage.cpu_busy_percent
-    if busy is None or busy < HOST_CPU_PERCENT_MAX:
+    if busy is None or busy < HOST_CPU_PERCENT_MAX or step.in_laboratory:
         return
     if step.rate_kept:
         rest_ms = max(total.response_mean_ms - usage.rtt_us_mean / 1000, 0.0)
         effect = f"the rate was kept; up to {rest_ms:.3g} ms of the response time may be waits for a CPU of this host"
     else:
         more = 100 * (100 / max(busy, 1.0) - 1)
-        effect = f"the storage may do more than {total.iops:,.0f} IOPS; this host has CPUs for {more:.0f} % more"
+        effect = (
+            f"the storage may do more than {total.iops:,.0f} IOPS; this host has CPUs for {more:.0f} % more"
+        )
     yield caution(
         f"the load host's CPUs were {busy:.0f} % busy: the host may be what limits, not the SAN",
         effect,
@@ -60,7 +62,9 @@ def _arrivals_late(step: StepView) -> Iterator[Doubt]:
     late = 100 * usage.late_arrivals / total.ios
     if late > LATE_PERCENT_MAX:
         waited_ms = max(total.response_mean_ms - total.mean_ms, 0.0)
-        reason = f"{late:.1f} % of the I/Os started later than intended; at most {usage.backlog_max} were waiting"
+        reason = (
+            f"{late:.1f} % of the I/Os started later than intended; at most {usage.backlog_max} were waiting"
+        )
         if waited_ms < total.response_mean_ms * WAIT_PERCENT_MIN / 100:
             yield note(
                 f"{reason}; that is {waited_ms:.2g} ms of the mean response time", "nothing has to be done"
@@ -76,7 +80,7 @@ def _arrivals_late(step: StepView) -> Iterator[Doubt]:
     if asked and not step.rate_kept:
         yield caution(
             f"the i/o rate was {total.iops:.0f} instead of the {asked:.0f} asked for",
-            f"the rate is {100 * (1 - total.iops / asked):.2g} % too low, and response times grow with the run's length",
+            f"the rate is {100 * (1 - total.iops / asked):.2g} % too low, and response times grow as long as it runs",
             "the SAN or the generator cannot follow: lower the rate",
         )
 

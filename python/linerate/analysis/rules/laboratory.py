@@ -53,8 +53,9 @@ def _machine_full(step: StepView) -> Iterator[Doubt]:
     figures = figures_of(step.summary, step.record.counters)
     busy = figures.get("machine_busy_percent", 0.0)
     idle = 100 - busy - figures.get("stolen_percent", 0.0)
-    if idle >= IDLE_PERCENT_MIN:
-        return
+    others = figures.get("foreign_percent", 0.0)
+    if idle + (others if others > FOREIGN_PERCENT_MAX else 0.0) >= IDLE_PERCENT_MIN:
+        return  # idle, or it would be without the other programs, which have a rule of their own
     total = step.summary.total
     yield caution(
         f"the machine that carries the whole SAN was {busy:.0f} % busy: it may be what limits, not the SAN",
@@ -95,7 +96,10 @@ def _without_these_cpus(step: StepView, percent: float) -> str:
     late = f"up to {percent:.0f} % of the I/Os may have waited for a CPU"
     if step.rate_kept:
         return f"the rate was kept; {late}"
-    return f"the rate may be up to {100 * percent / max(100 - percent, 1.0):.0f} % too low; {late}"
+    times = 100 / max(100 - percent, 1.0)
+    if times >= 2:
+        return f"with all CPUs the rate may be up to {times:.0f} times as high; {late}"
+    return f"with all CPUs the rate may be up to {100 * (times - 1):.0f} % higher; {late}"
 
 
 def _virtual_time(step: StepView) -> Iterator[Doubt]:

@@ -31,7 +31,9 @@ def _too_short(step: StepView) -> Iterator[Doubt]:
             "look at the events for the reason, and run it again",
         )
     elif seconds < BRIEF_S:
-        differ = f"; its intervals differ by up to {spread:.0f} %" if (spread := _spread_of(step.iops)) else ""
+        differ = (
+            f"; its intervals differ by up to {spread:.0f} %" if (spread := _spread_of(step.iops)) else ""
+        )
         yield note(
             f"short: {seconds:.3g} s were measured{differ}",
             f"set elapsed to {BRIEF_S:g} s or more for a figure to publish",

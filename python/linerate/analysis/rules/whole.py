@@ -48,7 +48,12 @@ def _busy_host(run: RunDirectory) -> Iterator[Doubt]:
     computed = bool(run.manifest.steps) and all(
         step.facts.get("driver") == "virtual" for step in run.manifest.steps
     )
-    if not computed and isinstance(load, float) and isinstance(cpus, int) and load > BUSY_HOST_LOAD_PER_CPU * cpus:
+    if (
+        not computed
+        and isinstance(load, float)
+        and isinstance(cpus, int)
+        and load > BUSY_HOST_LOAD_PER_CPU * cpus
+    ):
         yield note(
             f"the host was busy before the run: load average {load:.2f} on {cpus} CPUs",
             "stop other work on this host, or pin the load to CPUs of its own",
