@@ -14,6 +14,7 @@ from typing import Any
 
 from linerate.analysis.arrays import array_figures
 from linerate.analysis.figures import figures_of
+from linerate.analysis.rules.base import pace_kept
 from linerate.analysis.summary import StepSummary
 from linerate.analysis.verdict.attribution import attribute
 from linerate.analysis.verdict.model import Limit, Observation
@@ -64,6 +65,9 @@ def bottleneck(run: RunDirectory, summary: StepSummary) -> Bottleneck:
     figures = figures_of(summary, record.counters) | array_figures(run, summary.step)
     if ports := dict(_ports(run, summary)):
         figures |= ports | {"link_percent": max(ports.values())}
+    if summary.paced and not pace_kept(summary):
+        # In flight is an I/O from its submit on: what it waited before is no part of Little's law.
+        figures["response_ms"] = summary.total.mean_ms
     (found,) = attribute([Observation(case="", workload=summary.step, block=0, values=figures)])
     if found.limit == "unknown":
         return UNKNOWN
@@ -114,10 +118,10 @@ def bottleneck_of_run(found: Sequence[tuple[StepSummary, Bottleneck]]) -> str:
 def _generator(summary: StepSummary, facts: Mapping[str, Any], spec: Mapping[str, Any]) -> Bottleneck | None:
     """Workers that have no time left decide the rate, however fast the SAN is. A rate that was kept was not limited."""
     workers = facts.get("workers")
-    cores, asked = summary.usage.load_cores, summary.rate_asked_iops
+    cores = summary.usage.load_cores
     if not isinstance(workers, int) or not workers or cores < WORKER_FULL * workers:
         return None
-    if spec.get("wait") == "spin" or (asked and summary.total.iops >= WORKER_FULL * asked):
+    if spec.get("wait") == "spin" or pace_kept(summary):
         return None
     each = f", {summary.usage.cpu_us_per_io:.3g} us of CPU per I/O" if summary.usage.cpu_us_per_io else ""
     noun = "worker" if workers == 1 else "workers"

@@ -94,8 +94,7 @@ class StepView:
     @property
     def rate_kept(self) -> bool:
         """Whether the load had a rate to keep, and kept it."""
-        asked = self.summary.rate_asked_iops
-        return asked is not None and self.summary.total.iops >= PACE_KEPT * asked
+        return pace_kept(self.summary)
 
     @property
     def streams(self) -> list[Mapping[str, Any]]:
@@ -111,6 +110,17 @@ class StepView:
     def sessions(self) -> list[Mapping[str, Any]]:
         """What was read back about each volume's iSCSI session."""
         return [session for volume in self.volume_facts if (session := volume.get("session"))]
+
+
+def pace_kept(summary: StepSummary) -> bool:
+    """Whether a load had a rate to keep, and kept it."""
+    asked = summary.rate_asked_iops
+    return asked is not None and summary.total.iops >= PACE_KEPT * asked
+
+
+def short_ms(value: float) -> str:
+    """Milliseconds in a sentence: three digits, and no exponent."""
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note
+from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, short_ms
 
 HOST_CPU_PERCENT_MAX = 80.0  # where vdbench warns
 WORKER_BUSY_MAX = 0.95
@@ -25,7 +25,7 @@ def _host_saturated(step: StepView) -> Iterator[Doubt]:
         return
     if step.rate_kept:
         rest_ms = max(total.response_mean_ms - usage.rtt_us_mean / 1000, 0.0)
-        effect = f"the rate was kept; up to {rest_ms:.3g} ms of the response time may be waits for a CPU of this host"
+        effect = f"the rate was kept; up to {short_ms(rest_ms)} of the response time may be waits for a CPU"
     else:
         more = 100 * (100 / max(busy, 1.0) - 1)
         effect = (
@@ -67,12 +67,12 @@ def _arrivals_late(step: StepView) -> Iterator[Doubt]:
         )
         if waited_ms < total.response_mean_ms * WAIT_PERCENT_MIN / 100:
             yield note(
-                f"{reason}; that is {waited_ms:.2g} ms of the mean response time", "nothing has to be done"
+                f"{reason}; that is {short_ms(waited_ms)} of the mean response time", "nothing has to be done"
             )
         else:
             yield caution(
                 reason,
-                f"service times hide {waited_ms:.3g} ms of the mean response time of {total.response_mean_ms:.3g} ms",
+                f"service times hide {short_ms(waited_ms)} of the response time, {short_ms(total.response_mean_ms)}",
                 "use the response time, which counts from the intended start; lower the rate, or allow more "
                 "outstanding I/Os",
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linerate.analysis.figures import figures_of
-from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, void
+from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, short_ms, void
 
 IDLE_PERCENT_MIN = 10.0
 FOREIGN_PERCENT_MAX = 5.0
@@ -59,7 +59,7 @@ def _machine_full(step: StepView) -> Iterator[Doubt]:
     total = step.summary.total
     yield caution(
         f"the machine that carries the whole SAN was {busy:.0f} % busy: it may be what limits, not the SAN",
-        f"the rate was kept; up to {total.response_mean_ms:.3g} ms of the response time may be waits for a CPU"
+        f"the rate was kept; up to {short_ms(total.response_mean_ms)} of the response time may be waits for a CPU"
         if step.rate_kept
         else f"the modelled SAN may do more than {total.iops:,.0f} IOPS; this machine has CPUs for "
         f"{100 * max(idle, 0.0) / max(busy, 1.0):.0f} % more",

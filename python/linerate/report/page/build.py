@@ -198,7 +198,7 @@ def _step_pages(
             path_figures=[figure for figure in of_paths if figure],
             arrays=disks,
             array_figures=[figure for figure in of_disks if figure],
-            facts=_usage_facts(summary),
+            facts=_usage_facts(summary, computed=record.facts.get("driver") == "virtual"),
             volumes=shown,
             volumes_left_out=len(slowest_first) - len(shown),
             charts_left_out=budget.left <= 0,
@@ -278,12 +278,15 @@ def _response_figures(summaries: Sequence[StepSummary], budget: Budget) -> list[
     return [figure for figure in found if figure]
 
 
-def _usage_facts(summary: StepSummary) -> list[tuple[str, str]]:
-    """The CPU and TCP panel: what the I/O cost, and what held the connections back."""
+def _usage_facts(summary: StepSummary, *, computed: bool) -> list[tuple[str, str]]:
+    """The CPU and TCP panel: what the I/O cost, and what held the connections back.
+
+    In virtual time (`computed`) no CPU and no connection had a part in it.
+    """
     usage = summary.usage
     asked = f" of {summary.queue_depth_asked} asked for" if summary.queue_depth_asked else ""
-    shown = [
-        ("queue depth achieved", f"{figures.decimal(summary.queue_depth)}{asked}"),
+    shown = [("queue depth achieved", f"{figures.decimal(summary.queue_depth)}{asked}")]
+    used = [
         ("cpu% sys+u", figures.percent(usage.cpu_busy_percent)),
         ("cpu% sys", figures.percent(usage.cpu_system_percent)),
         ("CPUs used by the load", figures.decimal(usage.load_cores, 2)),
@@ -295,6 +298,8 @@ def _usage_facts(summary: StepSummary) -> list[tuple[str, str]]:
         ("waited for the send buffer", f"{figures.percent(usage.sndbuf_limited_percent)} % of busy time"),
         ("TCP round trip", f"{figures.significant(usage.rtt_us_mean or None)} us"),
     ]
+    if not computed:
+        shown += used
     if usage.late_arrivals or usage.backlog_max:
         shown.append(
             ("late arrivals", f"{figures.count(usage.late_arrivals)}, backlog up to {usage.backlog_max}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from linerate.analysis import StepSummary
 from linerate.analysis.paths import FaultOutcome
-from linerate.analysis.rules.base import PACE_KEPT
+from linerate.analysis.rules.base import pace_kept
 from linerate.report import figures
 from linerate.results.manifest import State
 
@@ -44,7 +44,7 @@ def _of_step(step: StepSummary) -> str:
     tail = step.answer_quantile(0.99)
     slowest = f", 99 % within {figures.ms(tail.value_ms)} ms" if tail is not None and tail.reliable else ""
     asked = step.rate_asked_iops
-    missed = f" of {figures.rate(asked)} asked for" if asked and total.iops < PACE_KEPT * asked else ""
+    missed = f" of {figures.rate(asked)} asked for" if asked and not pace_kept(step) else ""
     wait = " with wait" if step.paced else ""
     return (
         f"{figures.rate(total.iops)} IOPS{missed}, {figures.mib_s(total.mib_s)} MB/s, "
