@@ -114,6 +114,27 @@ def test_plain_lines() -> None:
     assert out.getvalue() == PLAIN
 
 
+def test_a_load_with_a_rate_to_keep_has_a_response_time_beside_the_service_time() -> None:
+    waited = _latency(1000.0).model_copy(update={"response_mean_ms": 401.5, "response_p99_ms": 432.1})
+    figures = FIGURES.model_copy(update={"total": waited})
+    out = io.StringIO()
+    with PlainView(out) as view:
+        for event in EVENTS:
+            match event:
+                case StepStarted():
+                    event = event.model_copy(update={"paced": True})
+                case IntervalMeasured():
+                    event = event.model_copy(update={"figures": figures})
+                case _:
+                    pass
+            view.show(event)
+    head, below, first = out.getvalue().splitlines()[4:7]
+    assert head.split()[-6:-3] == ["with", "with", "queue"]
+    assert "wait wait p99" in below
+    assert first.split()[-6:-4] == ["401.500", "432.100"]
+    assert all(len(line) <= len(head) for line in (below, first))
+
+
 def test_json_lines_come_back_as_the_same_events() -> None:
     out = io.StringIO()
     with NdjsonView(out) as view:

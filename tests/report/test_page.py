@@ -94,14 +94,14 @@ def test_the_page_tells_the_run(tmp_path: Path) -> None:
         "the array answered with a check condition",
         "three workloads over eight volumes",
         "loadhost1",
-        "suspect",
+        "valid with cautions",
         "linerate run demo.parm",
         "wd1: 8 KiB, 67 % read, 100 % random, 3 volumes; threads 5",
     ):
         assert words in page.text, words
     assert page.count("svg") == 12
     assert page.count("details") == 2
-    assert ("span", {"class": "stamp suspect"}) in page.tags
+    assert ("span", {"class": "stamp caution"}) in page.tags
     assert "#fe00" not in text
 
 
@@ -170,7 +170,7 @@ def test_fifty_steps_of_many_volumes_fit(tmp_path: Path) -> None:
     _, page = report_of(make_run(tmp_path / "run", loads))
     assert page.count("details") == 50
     assert "The slowest volumes are shown; 10 more" in page.text
-    assert "resp against i/o rate" in page.text
+    assert "rd1: response time against i/o rate" in page.text
     assert all(f"rd1 (threads={n})" in page.text for n in range(1, 51))
 
 
@@ -189,8 +189,48 @@ def test_a_page_that_would_be_too_large_says_less(tmp_path: Path, monkeypatch: p
 
 
 def test_an_open_loop_shows_service_and_response(tmp_path: Path) -> None:
-    _, page = report_of(make_run(tmp_path / "run", [OPEN]))
+    _, page = report_of(make_run(tmp_path / "run", [replace(OPEN, wait_ms=400.0)]))
     assert "response counts from the intended start" in page.text
+    assert "response time, from the intended start; log scale" in page.text
+    assert page.text.count("with wait") >= 4, "summary, its note, volumes, headline"
+    assert "401.1 ms per I/O with wait" in page.text
+
+
+def test_the_head_says_what_was_reached_and_what_limited_it(tmp_path: Path) -> None:
+    busy = replace(LOAD, usage={"load_cpu_user_s": 0.99})
+    _, page = report_of(make_run(tmp_path / "run", [busy]))
+    head = page.text[: page.text.index("Summary")]
+    assert re.search(r"[\d,]+ IOPS, [\d.]+ MB/s, [\d.]+ ms per I/O, 99 % within [\d.]+ ms", head)
+    assert head.strip().endswith("us of CPU per I/O.")
+    assert "Bottleneck The load generator was the limit" in head
+
+
+def test_a_run_without_counters_says_that_its_limit_is_not_known(tmp_path: Path) -> None:
+    _, page = report_of(make_run(tmp_path / "run", [replace(LOAD, iops=0)]))
+    assert "No I/O was completed, so nothing can be said about a limit." in page.text
+
+
+def test_every_point_of_a_chart_has_a_tooltip_with_units(tmp_path: Path) -> None:
+    specs = chart_specs(make_run(tmp_path / "run", [LOAD]))
+    said = {name: re.findall(r"<title>([^<]+)</title>", draw(spec)) for name, spec in specs.items()}
+    assert len(said["rate"]) == len(
+        {point["t"] for point in series.rates(RunDirectory.open(tmp_path / "run"), "rd1", 5)}
+    )
+    assert all("IOPS" in words for words in said["rate"])
+    assert all("MB/s" in words for words in said["throughput"])
+    assert all(re.search(r"p99: [\d.]+ ms", words) for words in said["latency"])
+    assert all("% of the I/Os" in words for words in said["bars"])
+    assert said["response"] == ["1 threads", "2 threads", "3 threads", "4 threads"]
+
+
+def test_no_io_is_a_gap_and_not_a_line() -> None:
+    points = [
+        {"t": t, "path": "p", "ms": ms} for t, ms in ((0, 1.0), (1, 1.0), (2, None), (3, 1.0), (4, 1.0))
+    ]
+    svg = draw(charts.paths_chart(points, "ms", "ms", [], 0.0))
+    (line,) = re.findall(r'<path[^>]* d="(M[^"]*)" stroke="var\(--path1\)"', svg)
+    assert line.count("M") == 2
+    assert "2 s\np: no I/O" in svg.replace("&#xA;", "\n")
 
 
 @pytest.fixture
@@ -209,6 +249,20 @@ def normalised(spec: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+CURVE = [
+    {
+        "of": "rd1",
+        "label": str(n),
+        "order": n,
+        "iops": n * 10,
+        "ms": n * 8,
+        "knee": n == 2,
+        "say": f"{n} threads",
+    }
+    for n in range(1, 5)
+]
+
+
 def chart_specs(run: RunDirectory) -> dict[str, dict[str, Any]]:
     histograms = [(op, histogram) for op in OPS if (histogram := run.latency("rd1", op=op))]
     rates = series.rates(run, "rd1", 5)
@@ -220,9 +274,7 @@ def chart_specs(run: RunDirectory) -> dict[str, dict[str, Any]]:
         "cpu": charts.cpu_chart(series.cpu_over_time(run, "rd1", 4)),
         "percentile": charts.percentile_chart(curve),
         "bars": charts.bars_chart(series.latency_bars(histograms)),
-        "response": charts.response_chart(
-            [{"name": "rd1", "order": n, "iops": n * 10, "ms": n} for n in range(4)]
-        ),
+        "response": charts.response_chart(CURVE, 20.0),
     }
 
 

@@ -96,7 +96,7 @@ def test_charts_of_paths_are_valid_and_mark_faults(tmp_path: Path) -> None:
     assert panel is not None
     for title, spec, note in panel.charts:
         alt.Chart.from_dict(spec, validate=True)
-        marks = spec["layer"][-1]["data"]["values"]
+        marks = spec["layer"][-2]["data"]["values"]
         assert [(mark["t"], mark["kind"]) for mark in marks] == [(1.1, "fault"), (2.4, "healed")]
         assert title.endswith("by path")
         assert note

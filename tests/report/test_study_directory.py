@@ -77,7 +77,7 @@ def test_every_doubt_about_a_run_is_told_once(page: StudyPage, directory: StudyD
 
 def test_a_study_that_was_left_says_so(tmp_path: Path) -> None:
     left = study_page(make_study_directory(tmp_path / "left", blocks=2, state="interrupted"))
-    assert (left.state, left.reason, left.validity.stamp) == ("interrupted", "stopped by the user", "suspect")
+    assert (left.state, left.reason, left.validity.stamp) == ("interrupted", "stopped by the user", "caution")
     empty = study_page(make_study_directory(tmp_path / "empty", blocks=0, state="interrupted"))
     assert empty.validity.stamp == "void"
     assert empty.observations == ()

@@ -43,7 +43,7 @@ def test_the_page_tells_the_study() -> None:
         "permutation, 6 blocks",
     ):
         assert words_of_the_page in page.text, words_of_the_page
-    assert ("span", {"class": "stamp suspect"}) in page.tags
+    assert ("span", {"class": "stamp caution"}) in page.tags
     assert text.count('<svg class="row"') == (len(CASES) - 1) * len(WORKLOADS)
     assert "#fe00" not in text
 

@@ -58,7 +58,7 @@ def test_the_closing_lines_name_what_to_set_and_what_differs() -> None:
     assert "MTU (mtu): 9000 instead of 1500" in text
     assert "    brought  256K sequential read +5.5 %" in text
     assert "published findings: 1 agrees, 1 differs, 1 needs hardware, 1 not tested" in text
-    assert "result: suspect" in text
+    assert "result: caution" in text
     assert "other programs used 7.1 % of the CPUs [no-lso / 256k-seq-write, block 3]" in text
     assert (
         "nic.interrupt_moderation.off: published none for interrupt moderation off against on; measured "

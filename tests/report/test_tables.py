@@ -90,6 +90,34 @@ def test_a_doubt_with_other_figures_is_the_same_doubt() -> None:
     assert validity_lines(validity)[2] == "           -> run longer"
 
 
+def test_response_time_is_beside_service_time_where_a_rate_was_asked_for(tmp_path: Path) -> None:
+    paced = {"arrival": {"kind": "open", "process": "poisson", "rate_iops": 40_000.0}}
+    run = make_run(tmp_path / "run", [LOAD, replace(LOAD, name="paced", spec=paced, wait_ms=400.0)])
+    steps = summarise(run)
+    lines = result_lines(steps)
+    heads = [head.strip() for head in lines[0].split("  ") if head.strip()]
+    columns = {head: place for place, head in enumerate(heads)}
+    closed, rated = (
+        next(line.split() for line in lines if line.startswith(name)) for name in ("rd1", "paced")
+    )
+    assert closed[columns["with wait"]] == closed[columns["p99 with wait"]] == "-"
+    assert float(rated[columns["resp"]]) < 2
+    assert float(rated[columns["with wait"]]) == pytest.approx(401, abs=1)
+    assert "with wait: response time, from the intended start" in lines[-1]
+    assert "with wait" not in result_lines(steps[:1])[0]
+    compared = "\n".join(comparison_lines(compare_runs([run], [run])))
+    assert compared.count("\nwith wait ms") == compared.count("\np99 with wait ms") == 1
+
+
+def test_a_caution_shows_its_effect() -> None:
+    finding = Finding(
+        rule="x", severity="caution", reason="why", effect="up to 5 % too low", advice="do", step="rd1"
+    )
+    lines = validity_lines(Validity(stamp="caution", findings=(finding,)), brief=True)
+    assert lines[0] == "result: valid with cautions"
+    assert lines[2] == "           effect: up to 5 % too low"
+
+
 def test_a_comparison_tells_ratio_and_difference(tmp_path: Path) -> None:
     a = make_run(tmp_path / "a", [LOAD], judge=check_run)
     b = make_run(tmp_path / "b", [replace(LOAD, iops=80_000, session={"congestion_control": "bbr"})])

@@ -53,6 +53,18 @@ def test_facts_are_read_from_where_linux_keeps_them(tmp_path: Path) -> None:
     assert "port.lo.speed_mbit_s" not in facts
 
 
+@pytest.mark.parametrize(
+    ("below", "shown"), [((), False), (("device",), True), (("lower_eth0", "device"), True)]
+)
+def test_only_an_adapter_has_a_link_speed(below: tuple[str, ...], shown: bool, tmp_path: Path) -> None:
+    """A veth port says 10,000 Mbit/s whatever the line of its lab is."""
+    port = tmp_path / "sys/class/net/lo"
+    port.joinpath(*below).mkdir(parents=True)
+    (port / "speed").write_text("10000\n")
+    facts = collect_environment(["127.0.0.1:3260"], root=tmp_path)
+    assert facts.get("port.lo.speed_mbit_s") == (10000 if shown else None)
+
+
 def test_ports_are_found_by_route() -> None:
     assert ports_towards(["127.0.0.1", "localhost:3260", "[::1]"]).keys() == {"lo"}
 

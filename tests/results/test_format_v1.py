@@ -39,7 +39,7 @@ def test_its_figures_are_the_ones_it_was_written_with(run: RunDirectory) -> None
 
 
 def test_it_can_still_be_judged_and_reported(run: RunDirectory, tmp_path: Path) -> None:
-    assert check_run(run).stamp == "suspect"
+    assert check_run(run).stamp == "caution"
     assert write_report(run, tmp_path / "report.html").stat().st_size > 50_000
     write_vdbench_output(run, tmp_path / "vdbench")
     assert (tmp_path / "vdbench" / "flatfile.html").exists()

@@ -85,7 +85,7 @@ def test_step_keys_are_unique_and_repeatable(tmp_path: Path) -> None:
 def test_a_closed_run_is_read_only(tmp_path: Path) -> None:
     writer = open_writer(tmp_path / "run")
     write_step(writer, Load(intervals=2, warmup=0), random.Random(1), Clock())
-    verdict = Validity(stamp="suspect", findings=(Finding(rule="x", severity="suspect", reason="because"),))
+    verdict = Validity(stamp="caution", findings=(Finding(rule="x", severity="caution", reason="because"),))
     run = writer.close("complete", judge=lambda run: verdict)
     assert run.manifest.validity == verdict
     assert not (run.path / files.SPOOL).exists()

@@ -1,10 +1,12 @@
 """Summaries of runs, checks of their results, and comparisons.
 
 Open `summary.py` first: it turns a run directory into summary rows. `check.py` checks them with the rules of
-`rules/`; `compare.py` puts two sets of runs side by side, and `condition.py` holds limits against their changes;
-`verdict/` judges a whole study. `metric.py` says what a metric is. Nothing here writes or draws.
+`rules/`; `bottleneck.py` says what limited a run; `compare.py` puts two sets of runs side by side, and `condition.py`
+holds limits against their changes; `verdict/` judges a whole study. `metric.py` says what a metric is. Nothing here
+writes or draws.
 """
 
+from linerate.analysis.bottleneck import Bottleneck, bottleneck, bottleneck_of_run, limit_of
 from linerate.analysis.check import check_run
 from linerate.analysis.compare import MetricComparison, RunComparison, StepComparison, compare_runs
 from linerate.analysis.condition import Condition, ConditionResult, judge_conditions, parse_condition
@@ -20,6 +22,7 @@ from linerate.analysis.summary import (
 )
 
 __all__ = [
+    "Bottleneck",
     "Condition",
     "ConditionResult",
     "Difference",
@@ -31,9 +34,12 @@ __all__ = [
     "StepComparison",
     "StepSummary",
     "UsageSummary",
+    "bottleneck",
+    "bottleneck_of_run",
     "check_run",
     "compare_runs",
     "judge_conditions",
+    "limit_of",
     "parse_condition",
     "summarise",
     "summarise_interval",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linerate.analysis.rules import RUN_RULES, STEP_RULES, StepView
+from linerate.analysis.rules import RUN_RULES, STEP_RULES, Doubt, StepView
 from linerate.analysis.summary import StepSummary, summarise
 from linerate.results import Finding, RunDirectory, Stamp, Validity
 
-_STAMP: dict[str, Stamp] = {"note": "valid", "suspect": "suspect", "void": "void"}
-_GRAVEST_FIRST: tuple[Stamp, ...] = ("void", "suspect")
+_STAMP: dict[str, Stamp] = {"note": "valid", "caution": "caution", "void": "void"}
+_GRAVEST_FIRST: tuple[Stamp, ...] = ("void", "caution")
 
 
 def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None) -> Validity:
@@ -17,24 +17,23 @@ def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None)
 
     `summaries` saves the work of summing up again when the caller has them.
     """
-    findings = [
-        Finding(rule=rule.id, severity=doubt.severity, reason=doubt.reason, advice=doubt.advice)
-        for rule in RUN_RULES
-        for doubt in rule.judge(run)
-    ]
+    findings = [_finding(rule.id, doubt) for rule in RUN_RULES for doubt in rule.judge(run)]
     for summary in summaries if summaries is not None else summarise(run):
         view = StepView(run, run.step(summary.step), summary)
         findings += [
-            Finding(
-                rule=rule.id,
-                severity=doubt.severity,
-                reason=doubt.reason,
-                advice=doubt.advice,
-                step=summary.step,
-            )
-            for rule in STEP_RULES
-            for doubt in rule.judge(view)
+            _finding(rule.id, doubt, summary.step) for rule in STEP_RULES for doubt in rule.judge(view)
         ]
     stamps = {_STAMP[finding.severity] for finding in findings}
     stamp: Stamp = next((grave for grave in _GRAVEST_FIRST if grave in stamps), "valid")
     return Validity(stamp=stamp, findings=tuple(findings))
+
+
+def _finding(rule: str, doubt: Doubt, step: str = "") -> Finding:
+    return Finding(
+        rule=rule,
+        severity=doubt.severity,
+        reason=doubt.reason,
+        effect=doubt.effect,
+        advice=doubt.advice,
+        step=step,
+    )

@@ -4,10 +4,11 @@ They come from three places: the summary of the step (load side), the laboratory
 (CPU per side, TCP per side, bytes per link), and the rates of the links. Figures that were not counted are left out; a
 missing figure is never a zero.
 
-Figures beyond `verdict.METRICS`, all over the measured time:
+Figures beyond `verdict.METRICS`, and what these mean, all over the measured time:
 
     ios, queue_depth, io_bytes, read_percent, rtt_us    from the load
     asked_iops                                      that a load was paced at; absent where it went as fast as it could
+    response_ms, p99_ms                             of a paced load both from the intended start, else service times
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     machine_busy_percent                            of all CPUs of the machine
     foreign_percent                                 of these, what no part of the laboratory used
@@ -96,13 +97,13 @@ def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
         yield "ios", total.ios
         yield "iops", total.iops
         yield "mib_s", total.mib_s
-        yield "response_ms", total.response_mean_ms or total.mean_ms
+        yield "response_ms", summary.answer_mean_ms
         yield "queue_depth", total.queue_depth
         yield "io_bytes", total.bytes / total.ios
         yield "read_percent", summary.read_percent
         if summary.rate_asked_iops is not None:
             yield "asked_iops", summary.rate_asked_iops
-        tail = total.quantile(0.99)
+        tail = summary.answer_quantile(0.99)
         if tail is not None and tail.reliable:
             yield "p99_ms", tail.value_ms
     optional = {

@@ -18,7 +18,7 @@ import polars as pl
 from linerate.results import IntervalSample, LatencyHistogram, RunDirectory, StepRecord
 from linerate.results.histogram import merged
 from linerate.results.manifest import State
-from linerate.results.sample import OPS, Op, Usage
+from linerate.results.sample import OPS, LatencyKind, Op, Usage
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -70,6 +70,10 @@ class OpSummary:
     def quantile(self, q: float) -> Quantile | None:
         """The quantile `q` (one of `QUANTILES`) of service time, if a distribution was recorded."""
         return next((item for item in self.quantiles if item.q == q), None)
+
+    def response_quantile(self, q: float) -> Quantile | None:
+        """The quantile `q` of response time, from the intended start."""
+        return next((item for item in self.response_quantiles if item.q == q), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,20 @@ class StepSummary:
     def queue_depth(self) -> float:
         """Achieved queue depth over all volumes."""
         return self.total.queue_depth
+
+    @property
+    def paced(self) -> bool:
+        """Whether the load had a rate to keep: an I/O can then wait for its turn, and response is not service time."""
+        return self.rate_asked_iops is not None
+
+    @property
+    def answer_mean_ms(self) -> float:
+        """What an application waits on average: response time of a paced load, service time of any other."""
+        return self.total.response_mean_ms if self.paced else self.total.mean_ms
+
+    def answer_quantile(self, q: float) -> Quantile | None:
+        """The same as a quantile: one of `QUANTILES`, if a distribution was recorded."""
+        return self.total.response_quantile(q) if self.paced else self.total.quantile(q)
 
     @property
     def read_percent(self) -> float:
@@ -216,15 +234,18 @@ def summarise_interval(interval: IntervalSample, step: str = "") -> StepSummary:
     for row in interval.rows:
         sums.setdefault(row.op, _Sums()).add(row)
 
-    def histogram(op: Op | None) -> LatencyHistogram | None:
+    def histogram(op: Op | None, kind: LatencyKind) -> LatencyHistogram | None:
         return merged(
             item.histogram
             for item in interval.latencies
-            if not item.volume and item.kind == "service" and op in (None, item.op) and item.histogram.count
+            if not item.volume and item.kind == kind and op in (None, item.op) and item.histogram.count
         )
 
-    parts = {op: _op_summary([part], interval.seconds, histogram(op)) for op, part in sums.items()}
-    total = _op_summary(sums.values(), interval.seconds, histogram(None))
+    def of(parts: Iterable[_Sums], op: Op | None) -> OpSummary:
+        return _op_summary(parts, interval.seconds, histogram(op, "service"), histogram(op, "response"))
+
+    parts = {op: of([part], op) for op, part in sums.items()}
+    total = of(sums.values(), None)
     return StepSummary(
         step=step,
         name=step,

@@ -21,8 +21,8 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def show_result(steps: Sequence[StepSummary], validity: Validity | None) -> None:
-    """The result table, framed on a terminal and plain in a pipe, then the stamp with its reasons."""
+def show_result(steps: Sequence[StepSummary], validity: Validity | None, limit: str) -> None:
+    """The result table, framed on a terminal and plain in a pipe, what limited it, then the stamp with its reasons."""
     from linerate.report import result_lines, result_table, validity_lines
 
     out = console()
@@ -32,6 +32,7 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None) -> None
     else:
         for line in result_lines(steps):
             out.print(line, soft_wrap=True, markup=False)
+    out.print(_wrapped(f"bottleneck: {limit}", width), soft_wrap=True, markup=False)
     if validity is not None:
         for line in validity_lines(validity, steps=len(steps), brief=True, width=width):
             out.print(_wrapped(line, width), soft_wrap=True, markup=False)

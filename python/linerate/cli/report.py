@@ -29,7 +29,7 @@ def report(
             raise UserError("a study has no vdbench output", "give one of the runs in its folder runs")
         _report_study(run, html)
         return
-    from linerate.analysis import check_run, summarise
+    from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
     from linerate.report import write_report, write_vdbench_output
     from linerate.results import RunDirectory
@@ -37,7 +37,8 @@ def report(
     opened = RunDirectory.open(run)
     # The stamp is that of the day the run was closed, unless its files are no longer what they were then.
     sound = opened.manifest.validity if not opened.damage() else None
-    show_result(summarise(opened), sound or check_run(opened))
+    summaries = summarise(opened)
+    show_result(summaries, sound or check_run(opened, summaries), limit_of(opened, summaries))
     inside = opened.path / "report.html"
     path = write_report(opened, html) if html is not None or not inside.exists() else inside
     typer.echo(f"report: {path}")

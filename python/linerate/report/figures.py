@@ -115,7 +115,7 @@ def grouped_findings(findings: Iterable[Finding], of: int = 0) -> list[FindingGr
     for finding in findings:
         words = _FIGURES.sub("#", finding.reason)
         groups.setdefault((finding.severity, finding.rule, words), []).append(finding)
-    order = {"void": 0, "suspect": 1, "note": 2}
+    order = {"void": 0, "caution": 1, "note": 2}
     return [
         FindingGroup(
             finding=group[0],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
@@ -23,12 +23,18 @@ COLUMNS = (
     "p99",
     "p99.9",
     "resp max",
+    "with wait",
+    "p99 with wait",
     "queue depth",
     "cpu% sys+u",
 )
-_DISPENSABLE = ("p95", "read%", "p50", "queue depth", "p99.9", "cpu% sys+u")
-_QUANTILE_COLUMNS = {0.5: 5, 0.95: 6, 0.99: 7, 0.999: 8}
+"""All columns of the result table, in order; those of `WAIT_COLUMNS` only where a run had a rate to keep."""
+WAIT_COLUMNS = ("with wait", "p99 with wait")
+_DISPENSABLE = ("p95", "read%", "p50", "queue depth", "p99.9", "cpu% sys+u", "resp max")
 FOOTNOTE = "times in ms, MB = 2^20 bytes"
+WAIT_FOOTNOTE = (
+    "resp: service time, from submit to completion; with wait: response time, from the intended start"
+)
 GREY_FOOTNOTE = "(in parentheses: fewer than 100 I/Os lie beyond)"
 
 
@@ -46,12 +52,13 @@ def result_table(steps: Sequence[StepSummary], width: int | None = None) -> Tabl
     Of the columns that do not fit `width` the less telling ones are left out; no figure is ever cut.
     """
     rows = result_rows(steps)
-    shown = _columns_that_fit(rows, width)
+    columns = result_columns(steps)
+    shown = _columns_that_fit(columns, rows, width)
     table = Table(
-        caption=FOOTNOTE, caption_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0)
+        caption=footnote(steps), caption_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0)
     )
     for number in shown:
-        heading = COLUMNS[number].replace(" ", "\n")
+        heading = columns[number].replace(" ", "\n")
         table.add_column(heading, justify="right" if number else "left", no_wrap=number > 0, overflow="fold")
     for row in rows:
         part = row[0].text.startswith(" ")
@@ -59,24 +66,35 @@ def result_table(steps: Sequence[StepSummary], width: int | None = None) -> Tabl
     return table
 
 
-def _columns_that_fit(rows: Sequence[Sequence[Cell]], width: int | None) -> list[int]:
-    shown = list(range(len(COLUMNS)))
+def result_columns(steps: Sequence[StepSummary]) -> tuple[str, ...]:
+    """The columns of the result table of these steps."""
+    paced = any(step.paced for step in steps)
+    return tuple(name for name in COLUMNS if paced or name not in WAIT_COLUMNS)
+
+
+def footnote(steps: Sequence[StepSummary]) -> str:
+    """What the words of the table mean."""
+    return f"{FOOTNOTE}; {WAIT_FOOTNOTE}" if any(step.paced for step in steps) else FOOTNOTE
+
+
+def _columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int | None) -> list[int]:
+    shown = list(range(len(columns)))
     widths = [
         max(*(len(word) for word in name.split()), *(len(row[n].text) for row in rows), 0) + 2
-        for n, name in enumerate(COLUMNS)
+        for n, name in enumerate(columns)
     ]
     for name in _DISPENSABLE:
         if width is None or sum(widths[n] for n in shown) <= width:
             break
-        shown.remove(COLUMNS.index(name))
+        shown.remove(columns.index(name))
     return shown
 
 
 def result_lines(steps: Sequence[StepSummary]) -> list[str]:
     """The same table as plain lines, without colour or frames."""
     rows = result_rows(steps)
-    lines = aligned([COLUMNS, *([_plain(cell) for cell in row] for row in rows)])
-    notes = FOOTNOTE
+    lines = aligned([result_columns(steps), *([_plain(cell) for cell in row] for row in rows)])
+    notes = footnote(steps)
     if any(cell.grey for row in rows for cell in row):
         notes += f" {GREY_FOOTNOTE}"
     return [*lines, notes]
@@ -87,30 +105,43 @@ def result_rows(steps: Sequence[StepSummary]) -> list[list[Cell]]:
 
     One per step, and one for reads and writes each where a step does both.
     """
+    columns = result_columns(steps)
     rows = []
     for step in steps:
-        rows.append(
-            _row(step.step, step.total, figures.percent(step.usage.cpu_busy_percent), step.read_percent)
-        )
+        cpu = figures.percent(step.usage.cpu_busy_percent)
+        read_percent = figures.percent(step.read_percent)
+        rows.append(_row(columns, step.step, step.total, step, {"read%": read_percent, "cpu% sys+u": cpu}))
         if step.read and step.write and step.read.ios and step.write.ios:
-            rows.append(_row("  read", step.read))
-            rows.append(_row("  write", step.write))
+            rows.append(_row(columns, "  read", step.read, step))
+            rows.append(_row(columns, "  write", step.write, step))
     return rows
 
 
-def _row(name: str, total: OpSummary, cpu: str = "", read_percent: float | None = None) -> list[Cell]:
-    quantiles = [total.quantile(q) for q in _QUANTILE_COLUMNS]
-    return [
-        Cell(name),
-        Cell(figures.rate(total.iops)),
-        Cell(figures.mib_s(total.mib_s)),
-        Cell("" if read_percent is None else figures.percent(read_percent)),
-        Cell(figures.ms(total.mean_ms)),
-        *(_quantile_cell(quantile) for quantile in quantiles),
-        Cell(figures.ms(total.max_ms)),
-        Cell(figures.decimal(total.queue_depth)),
-        Cell(cpu),
-    ]
+def _row(
+    columns: Sequence[str],
+    name: str,
+    total: OpSummary,
+    step: StepSummary,
+    more: Mapping[str, str] | None = None,
+) -> list[Cell]:
+    wait = figures.ms(total.response_mean_ms) if step.paced else figures.NOTHING
+    tail = total.response_quantile(0.99) if step.paced else None
+    cells = {
+        "run": Cell(name),
+        "i/o rate": Cell(figures.rate(total.iops)),
+        "MB/sec": Cell(figures.mib_s(total.mib_s)),
+        "resp": Cell(figures.ms(total.mean_ms)),
+        "p50": _quantile_cell(total.quantile(0.5)),
+        "p95": _quantile_cell(total.quantile(0.95)),
+        "p99": _quantile_cell(total.quantile(0.99)),
+        "p99.9": _quantile_cell(total.quantile(0.999)),
+        "resp max": Cell(figures.ms(total.max_ms)),
+        "with wait": Cell(wait),
+        "p99 with wait": _quantile_cell(tail),
+        "queue depth": Cell(figures.decimal(total.queue_depth)),
+        **{column: Cell(text) for column, text in (more or {}).items()},
+    }
+    return [cells.get(column, Cell("")) for column in columns]
 
 
 def _quantile_cell(quantile: Quantile | None) -> Cell:
@@ -137,11 +168,11 @@ def aligned(rows: Sequence[Sequence[str]], *, last_left: bool = False) -> list[s
 def validity_lines(
     validity: Validity, *, steps: int = 0, brief: bool = False, width: int | None = None
 ) -> list[str]:
-    """The stamp, and each doubt with the steps it holds for (of `steps` in all), its reason and its advice.
+    """The stamp, and each doubt with the steps it holds for (of `steps` in all), its reason, effect and advice.
 
     `brief` keeps a note to one line, of at most `width` characters, and leaves its advice out.
     """
-    lines = [f"result: {validity.stamp}"]
+    lines = [f"result: {validity.words}"]
     for group in figures.grouped_findings(validity.findings, steps):
         finding = group.finding
         short = brief and finding.severity == "note"
@@ -150,6 +181,8 @@ def validity_lines(
         if short and width is not None and len(line + where) > width:
             line = line[: max(width - len(where) - 2, 0)].rpartition(" ")[0].rstrip(" ,;:(") + "..."
         lines.append(line + where)
+        if finding.effect:
+            lines.append(f"           effect: {finding.effect}")
         if finding.advice and not short:
             lines.append(f"           -> {finding.advice}")
     return lines

@@ -67,7 +67,7 @@ def _cpu_facts(root: Path) -> dict[str, FactValue]:
 
 def _port_facts(root: Path, port: str, reached: Sequence[str]) -> dict[str, FactValue]:
     device = root / "sys/class/net" / port
-    speed = _read(device / "speed")
+    speed = _read(device / "speed") if _has_line(device) else ""
     mtu = _read(device / "mtu")
     driver = device / "device/driver"
     return {
@@ -77,6 +77,14 @@ def _port_facts(root: Path, port: str, reached: Sequence[str]) -> dict[str, Fact
         f"port.{port}.driver": driver.resolve().name if driver.exists() else None,
         f"port.{port}.queues": len(list((device / "queues").glob("rx-*"))) or None,
     }
+
+
+def _has_line(device: Path) -> bool:
+    """Whether an adapter is behind a port, directly or below a VLAN, a bond or a bridge.
+
+    A port without one (veth, tunnel) names a speed that no line has.
+    """
+    return (device / "device").exists() or any(_has_line(lower) for lower in device.glob("lower_*"))
 
 
 def cpu_list(cpus: Sequence[int]) -> str:

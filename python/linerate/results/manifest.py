@@ -9,16 +9,26 @@ not raise it.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 FORMAT = "linerate-run"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: the stamp and the severity between `valid` and `void` are called `caution`; format 1 called them `suspect`."""
 
 State = Literal["running", "complete", "failed", "interrupted"]
-Stamp = Literal["valid", "suspect", "void"]
-Severity = Literal["note", "suspect", "void"]
+
+
+def _since_format_2(word: Any) -> Any:
+    """The word of today for one of format 1."""
+    return "caution" if word == "suspect" else word
+
+
+Stamp = Annotated[Literal["valid", "caution", "void"], BeforeValidator(_since_format_2)]
+"""Of a whole result: to be used, to be used with the cautions that are listed, not to be used."""
+Severity = Annotated[Literal["note", "caution", "void"], BeforeValidator(_since_format_2)]
+"""Of one finding: known and harmless here; may shift a result, by as much as its effect says; makes it useless."""
 FactValue = str | int | float | bool | None
 
 
@@ -61,11 +71,15 @@ class StepRecord(_Record):
 
 
 class Finding(_Record):
-    """One doubt about the result: which rule, how grave, why, and what to do."""
+    """One doubt about the result: which rule, how grave, why, what it changes, and what to do.
+
+    `effect` says what a caution may change and by how much; notes and void results have none.
+    """
 
     rule: str
     severity: Severity
     reason: str
+    effect: str = ""
     advice: str = ""
     step: str = ""
 
@@ -75,6 +89,11 @@ class Validity(_Record):
 
     stamp: Stamp
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The stamp in front of people."""
+        return "valid with cautions" if self.stamp == "caution" else self.stamp
 
 
 class FileRecord(_Record):

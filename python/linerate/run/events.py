@@ -40,7 +40,8 @@ class LatencyRecord(Record):
     p99_ms: float | None = None
     p999_ms: float | None = None
     response_mean_ms: float
-    """From the intended start; differs from mean_ms in an open loop only."""
+    """From the intended start; differs from mean_ms only where the load has a rate to keep."""
+    response_p99_ms: float | None = None
     ios: int
     bytes: int
     errors: int
@@ -141,6 +142,8 @@ class StepStarted(Record):
     volumes: int
     driver: str
     """io_uring or epoll."""
+    paced: bool = False
+    """The load has a rate to keep: its I/Os can wait for their turn."""
 
 
 class IntervalMeasured(Record):
@@ -252,6 +255,7 @@ def _latency(op: OpSummary) -> LatencyRecord:
         p99_ms=quantile.get(0.99),
         p999_ms=quantile.get(0.999),
         response_mean_ms=op.response_mean_ms,
+        response_p99_ms=next((item.value_ms for item in op.response_quantiles if item.q == 0.99), None),
         ios=op.ios,
         bytes=op.bytes,
         errors=op.errors,

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from linerate import _core
 from linerate.analysis import check_run, summarise_interval
+from linerate.analysis.summary import rate_asked
 from linerate.errors import LinerateError, PeerError, UserError
 from linerate.interrupt import heard
 from linerate.results import (
@@ -288,6 +289,7 @@ class _Step:
                 interval_s=spec.interval_s,
                 volumes=len(spec.volumes),
                 driver=str(facts.get("driver", "")),
+                paced=rate_asked(spec.model_dump(mode="json")) is not None,
             )
         )
         return load

@@ -73,7 +73,7 @@ SETTINGS = (
         default=AS_BUILT,
         field=ModelField("link", "rate_bits_per_s"),
         doc="""The rate of every link in both directions, preamble and gap included. 1 Gbit/s carries
-        117.7 MB/s of TCP payload at MTU 1500.""",
+        112.2 MB/s of TCP payload at MTU 1500.""",
     ),
     SanSetting(
         name="link.delay",

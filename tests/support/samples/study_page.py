@@ -54,11 +54,11 @@ def sample_page(*, evil: str = "", blocks: int = BLOCKS) -> StudyPage:
         description=f"SAMPLE: made-up figures that show what the page looks like.{evil}",
         state="complete",
         validity=Validity(
-            stamp="suspect",
+            stamp="caution",
             findings=(
                 Finding(
                     rule="foreign-cpu",
-                    severity="suspect",
+                    severity="caution",
                     reason=f"other programs used 7.1 % of the CPUs{evil}",
                     advice="run again on a quiet machine",
                     step="no-lso / 256k-seq-write, block 3",

@@ -74,6 +74,8 @@ class Load:
     intervals: int = 30
     warmup: int = 3
     latency_ms: float = 1.0
+    wait_ms: float = 0.0
+    """Of each I/O before it is submitted: response time less service time."""
     spread: float = 0.45
     trend: float = 0.0
     jitter: float = 0.01
@@ -231,7 +233,12 @@ def _interval(load: Load, index: int, pace: float, dice: random.Random) -> Inter
             rows.append(row)
             sums[op].append(row)
     latencies = [
-        LatencySample(op=op, kind=kind, stream="wd1", histogram=_histogram(load, sums[op], dice))
+        LatencySample(
+            op=op,
+            kind=kind,
+            stream="wd1",
+            histogram=_histogram(load, sums[op], dice, load.wait_ms if kind == "response" else 0.0),
+        )
         for op in _ops(load)
         for kind in ("service", "response")
     ]
@@ -271,21 +278,25 @@ def _row(load: Load, op: Op, number: int, pace: float, dice: random.Random, erro
         service_sum_ns=round(ios * mean_ns),
         service_sumsq_ns2=ios * (mean_ns**2) * (1 + load.spread**2),
         service_max_ns=largest,
-        response_sum_ns=round(ios * mean_ns * 1.01),
-        response_max_ns=largest,
+        response_sum_ns=round(ios * (mean_ns * 1.01 + load.wait_ms * 1e6)),
+        response_max_ns=largest + round(load.wait_ms * 1e6),
     )
 
 
-def _histogram(load: Load, rows: list[CounterRow], dice: random.Random) -> PlainHistogram:
+def _histogram(
+    load: Load, rows: list[CounterRow], dice: random.Random, wait_ms: float = 0.0
+) -> PlainHistogram:
     histogram = PlainHistogram()
     ios = sum(row.ios for row in rows)
     if ios:
-        histogram.record(max(row.service_max_ns for row in rows))
+        histogram.record(max(row.service_max_ns for row in rows) + round(wait_ms * 1e6))
         ios -= 1
     points = min(load.points, ios)
     for point in range(points):
         value = load.latency_ms * 1e6 * math.exp(dice.gauss(-(load.spread**2) / 2, load.spread))
-        histogram.record(max(1, round(value)), ios // points + (1 if point < ios % points else 0))
+        histogram.record(
+            max(1, round(value + wait_ms * 1e6)), ios // points + (1 if point < ios % points else 0)
+        )
     return histogram
 
 

@@ -13,14 +13,33 @@ from linerate.analysis.summary import StepSummary
 from linerate.results import RunDirectory, StepRecord
 from linerate.results.manifest import Severity
 
+PACE_KEPT = 0.98
+"""Of the rate asked for: below, the SAN or the generator cannot follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A finding without the rule's name and the step, which the engine adds."""
+    """A finding without the rule's name and the step, which the engine adds. Made by `note`, `caution` and `void`."""
 
     severity: Severity
     reason: str
     advice: str
+    effect: str = ""
+
+
+def note(reason: str, advice: str) -> Doubt:
+    """Something to know when reading the figures; it makes none of them wrong."""
+    return Doubt("note", reason, advice)
+
+
+def caution(reason: str, effect: str, advice: str) -> Doubt:
+    """Something that may shift a result. `effect` says which figure and by how much, from what was measured."""
+    return Doubt("caution", reason, advice, effect)
+
+
+def void(reason: str, advice: str) -> Doubt:
+    """A reason not to use the result."""
+    return Doubt("void", reason, advice)
 
 
 class StepView:
@@ -63,6 +82,21 @@ class StepView:
         return bool(self.spec.get("arrival", {}).get("kind", "closed") == "closed")
 
     @property
+    def computed(self) -> bool:
+        """Whether the step was computed in virtual time: no host, network or cache has a part in it."""
+        return bool(self.record.facts.get("driver") == "virtual")
+
+    @property
+    def in_laboratory(self) -> bool:
+        """Whether host, network and array share one machine, whose CPUs have rules of their own."""
+        return "machine.busy_s" in self.record.counters
+
+    @property
+    def rate_kept(self) -> bool:
+        """Whether the load had a rate to keep, and kept it."""
+        return pace_kept(self.summary)
+
+    @property
     def streams(self) -> list[Mapping[str, Any]]:
         """The stream specs."""
         return list(self.spec.get("streams", ()))
@@ -76,6 +110,17 @@ class StepView:
     def sessions(self) -> list[Mapping[str, Any]]:
         """What was read back about each volume's iSCSI session."""
         return [session for volume in self.volume_facts if (session := volume.get("session"))]
+
+
+def pace_kept(summary: StepSummary) -> bool:
+    """Whether a load had a rate to keep, and kept it."""
+    asked = summary.rate_asked_iops
+    return asked is not None and summary.total.iops >= PACE_KEPT * asked
+
+
+def short_ms(value: float) -> str:
+    """Milliseconds in a sentence: three digits, and no exponent."""
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linerate.analysis.rules.base import Doubt, StepRule, StepView
+from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, void
 from linerate.analysis.summary import GIB, NS_PER_MS
 
 ERROR_PERCENT_VOID = 1.0
@@ -14,12 +14,19 @@ _CLIP_SLACK = 1.01  # a bucket is up to 0.1 % wide
 
 def _errors(step: StepView) -> Iterator[Doubt]:
     total = step.summary.total
-    if total.errors:
-        percent = 100 * total.errors / max(total.ios + total.errors, 1)
-        yield Doubt(
-            "void" if percent > ERROR_PERCENT_VOID else "suspect",
-            f"{total.errors} I/Os failed ({percent:.2g} %)",
-            "look at the events for the reasons; failed I/Os can be faster or slower than good ones",
+    if not total.errors:
+        return
+    percent = 100 * total.errors / max(total.ios + total.errors, 1)
+    reason = f"{total.errors} I/Os failed ({percent:.2g} %)"
+    advice = "look at the events for the reasons; failed I/Os can be faster or slower than good ones"
+    if percent > ERROR_PERCENT_VOID:
+        yield void(reason, advice)
+    else:
+        yield caution(
+            reason,
+            f"the rate leaves them out and may be {percent:.2g} % too low; percentiles above p{100 - percent:.5g} "
+            "may be too low",
+            advice,
         )
 
 
@@ -27,8 +34,7 @@ def _incidents(step: StepView) -> Iterator[Doubt]:
     events = [event for event in step.run.events if event.step == step.record.key and event.blame]
     if events:
         first = events[0]
-        yield Doubt(
-            "note",
+        yield note(
             f"events during the step: {len(events)}, the first at {first.at_s:.1f} s: {first.message}",
             "read them in the report and decide whether they explain the figures",
         )
@@ -36,7 +42,7 @@ def _incidents(step: StepView) -> Iterator[Doubt]:
 
 def _no_io(step: StepView) -> Iterator[Doubt]:
     if step.summary.intervals and not step.summary.total.ios:
-        yield Doubt("void", "no I/O completed", "check the volumes, the rate and the events")
+        yield void("no I/O completed", "check the volumes, the rate and the events")
 
 
 def _cache_sized(step: StepView) -> Iterator[Doubt]:
@@ -44,9 +50,8 @@ def _cache_sized(step: StepView) -> Iterator[Doubt]:
     used = sum(int(volume.get("size_bytes") or 0) for volume in volumes)
     if not volumes or not used:
         return
-    if used < CACHE_BYTES:
-        yield Doubt(
-            "note",
+    if used < CACHE_BYTES and not step.computed:
+        yield note(
             f"the volumes hold {used / GIB:.2f} GiB in all: a cache holds that, so the network is measured",
             "use volumes several times as large as the array's cache to measure its disks",
         )
@@ -58,9 +63,9 @@ def _cache_sized(step: StepView) -> Iterator[Doubt]:
         if specs.get(v.get("name"), {}).get("direct") is False and v.get("kind") in ("file", "block")
     ]
     if cached and isinstance(memory, int) and used < memory:
-        yield Doubt(
-            "suspect",
-            "files go through this host's page cache, which can hold all of them",
+        yield caution(
+            f"files go through this host's page cache: {used / GIB:.2f} GiB of data, {memory / GIB:.0f} GiB of memory",
+            "up to 100 % of the reads may come from memory: rates and times are then those of the memory",
             "set direct, or use more data than the host has memory",
         )
 
@@ -71,8 +76,7 @@ def _compressible(step: StepView) -> Iterator[Doubt]:
     ]
     writes = step.summary.write is not None and step.summary.write.ios > 0
     if writes and any(ratio > 1 for ratio in ratios):
-        yield Doubt(
-            "note",
+        yield note(
             f"written data compress up to {max(ratios):g}:1",
             "an array that compresses stores less than it is sent; use incompressible data to exclude that",
         )
@@ -80,10 +84,10 @@ def _compressible(step: StepView) -> Iterator[Doubt]:
 
 def _verifying(step: StepView) -> Iterator[Doubt]:
     if step.spec.get("verify", "off") != "off":
-        yield Doubt(
-            "suspect",
-            "verify was on: checking data costs CPU and changes the rate",
-            "turn verify off to measure performance",
+        cost = f" (in all {cpu:.3g} us of CPU per I/O)" if (cpu := step.summary.usage.cpu_us_per_io) else ""
+        yield note(
+            f"verify was on: the check of the data costs CPU{cost}",
+            "turn verify off to measure the largest rate",
         )
 
 
@@ -92,30 +96,33 @@ def _clipped(step: StepView) -> Iterator[Doubt]:
     total = step.summary.total
     if histogram is None:
         if total.ios:
-            yield Doubt(
-                "suspect", "no latency distribution was recorded", "percentiles are missing: run it again"
+            yield note(
+                "no latency distribution was recorded: there are no percentiles", "run it again to have them"
             )
         return
     longest_ms = histogram.max / NS_PER_MS
     if total.max_ms > longest_ms * _CLIP_SLACK:
-        yield Doubt(
-            "suspect",
+        yield caution(
             f"the distribution ends at {longest_ms:.0f} ms; one I/O took {total.max_ms:.0f} ms",
-            "percentiles near the end are too small",
+            f"the last percentiles may be up to {total.max_ms - longest_ms:.0f} ms too low",
+            "quote the maximum, not the last percentiles",
         )
-    if histogram.count != total.ios:
-        yield Doubt(
-            "suspect",
-            f"the distribution holds {histogram.count} I/Os of {total.ios}",
-            "percentiles leave some I/Os out",
+    lost = abs(total.ios - histogram.count) / max(total.ios, 1)
+    if lost:
+        reason = f"the distribution holds {histogram.count} I/Os of {total.ios}"
+        low, high = (
+            histogram.quantile(min(max(0.99 + side, 0.0), 1.0)) / NS_PER_MS for side in (-lost, lost)
         )
+        if low == high:
+            yield note(f"{reason}; p99 is {high:.3g} ms with and without them", "nothing has to be done")
+        else:
+            yield caution(reason, f"p99 may be anything from {low:.3g} to {high:.3g} ms", "run it again")
 
 
 def _thin_tail(step: StepView) -> Iterator[Doubt]:
     thin = [item.name for item in step.summary.total.quantiles if not item.reliable]
     if thin:
-        yield Doubt(
-            "note",
+        yield note(
             f"too few I/Os for {', '.join(thin)}: fewer than 100 lie beyond",
             "run longer before quoting them; the report shows them greyed",
         )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from linerate.analysis.rules.base import Doubt, StepRule, StepView
+from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note
 from linerate.analysis.summary import UsageSummary
 
 RETRANSMITS_PERCENT_MAX = 0.1
@@ -23,8 +23,9 @@ FEW = 20  # fewer segments say nothing about a rate, however short the run
 class TcpShare:
     """A share that TCP keeps of itself, and what it means when it is large.
 
-    It is told from `told_from` percent on or, where single events matter, from the first of `count` on; it is suspect
-    above `suspect_above` percent. `reason` shows `{percent}` and `{count}`.
+    It is told from `told_from` percent on or, where single events matter, from the first of `count` on; it is a caution
+    above `caution_above` percent. `reason` shows `{percent}` and `{count}`, and `effect` `{delayed}`, the largest share
+    of the I/Os that can have met one of `count`.
     """
 
     rule: str
@@ -32,7 +33,8 @@ class TcpShare:
     reason: str
     advice: str
     told_from: float = 0.0
-    suspect_above: float = math.inf
+    caution_above: float = math.inf
+    effect: str = ""
     count: Callable[[UsageSummary], int] | None = None
 
     def judge(self, step: StepView) -> Iterator[Doubt]:
@@ -43,12 +45,13 @@ class TcpShare:
         told = bool(count) if self.count else percent is not None and percent >= self.told_from
         if not told:
             return
-        grave = percent is not None and percent > self.suspect_above and (count is None or count >= FEW)
-        yield Doubt(
-            "suspect" if grave else "note",
-            self.reason.format(count=count, percent=_shown(percent)),
-            self.advice,
-        )
+        grave = percent is not None and percent > self.caution_above and (count is None or count >= FEW)
+        reason = self.reason.format(count=count, percent=_shown(percent))
+        if grave:
+            delayed = min(100 * (count or 0) / max(step.summary.total.ios, 1), 100.0)
+            yield caution(reason, self.effect.format(delayed=_shown(delayed)), self.advice)
+        else:
+            yield note(reason, self.advice)
 
 
 # The share of retransmits is of the segments that carried data: a reading run sends little but commands.
@@ -57,9 +60,10 @@ TCP_SHARES = (
         rule="retransmits",
         percent=lambda usage: usage.retransmits_percent,
         count=lambda usage: usage.retransmits,
-        suspect_above=RETRANSMITS_PERCENT_MAX,
-        reason="this host sent {count} TCP segments again, {percent} of those with data; "
-        "the array's repeats show only there",
+        caution_above=RETRANSMITS_PERCENT_MAX,
+        reason="{count} TCP retransmits by this host, {percent} of its segments with data; those of the array can be "
+        "read on the array only",
+        effect="up to {delayed} of the I/Os are too slow by a round trip, or by 200 ms and more where a timer ran out",
         advice="look for drops on the switch and the ports of both sides, flow control, MTU mismatch, and busy CPUs",
     ),
     TcpShare(
@@ -97,24 +101,35 @@ def _congestion_control(step: StepView) -> Iterator[Doubt]:
         found[used] += 1
         asked = wanted.get(volume.get("name"))
         if asked and asked != used:
-            yield Doubt(
-                "suspect",
+            yield caution(
                 f"volume {volume.get('name')} uses congestion control {used} instead of {asked}",
+                f"its figures are those of {used}; this run has none of {asked}",
                 "load the kernel module, or allow it in net.ipv4.tcp_allowed_congestion_control",
             )
     if len(found) > 1:
-        yield Doubt(
-            "suspect",
+        yield caution(
             "sessions differ in congestion control: "
             + ", ".join(f"{name} x {n}" for name, n in found.items()),
+            _rates_by_control(step),
             "set congestion_control for all volumes",
         )
     if found["bbr"] and not any(wanted.values()):
-        yield Doubt(
-            "note",
+        yield note(
             "the sessions use bbr because it is this host's default; most hosts use cubic",
             "set congestion_control, so that results of different hosts can be compared",
         )
+
+
+def _rates_by_control(step: StepView) -> str:
+    """What a volume of each kind did on average."""
+    rates = {part.name: part.total.mib_s for part in step.summary.volumes}
+    by_control: dict[str, list[float]] = {}
+    for volume in step.volume_facts:
+        used = (volume.get("session") or {}).get("congestion_control")
+        if used and volume.get("name") in rates:
+            by_control.setdefault(used, []).append(rates[volume["name"]])
+    means = (f"{name} {sum(values) / len(values):.3g} MB/s" for name, values in by_control.items())
+    return f"the sum mixes volumes of different kinds, on average: {', '.join(means)} per volume"
 
 
 RULES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linerate.analysis.rules.base import Doubt, RunRule
+from linerate.analysis.rules.base import Doubt, RunRule, caution, note, void
 from linerate.results import RunDirectory
 
 BUSY_HOST_LOAD_PER_CPU = 0.25
@@ -13,29 +13,48 @@ BUSY_HOST_LOAD_PER_CPU = 0.25
 def _ended_badly(run: RunDirectory) -> Iterator[Doubt]:
     reason = f": {run.manifest.reason}" if run.manifest.reason else ""
     if run.state == "failed":
-        yield Doubt("void", f"the run failed{reason}", "mend the cause and run it again")
+        yield void(f"the run failed{reason}", "correct the cause and run it again")
     elif run.state == "interrupted":
-        yield Doubt("suspect", f"the run was interrupted{reason}", "run it to the end")
+        yield caution(f"the run was interrupted{reason}", _measured_so_far(run), "run it to the end")
     elif run.state == "running":
-        yield Doubt("suspect", "the run is still going on", "judge it when it has ended")
+        yield caution("the run is still going on", _measured_so_far(run), "judge it when it has ended")
+
+
+def _measured_so_far(run: RunDirectory) -> str:
+    """What the last step has of its time; the steps after it have nothing."""
+    if not run.manifest.steps:
+        return "nothing is measured yet"
+    last = run.manifest.steps[-1]
+    usage = run.measured_usage(last.key)
+    seconds = float((usage["end_s"] - usage["start_s"]).sum()) if usage.height else 0.0
+    asked_s = float(last.spec.get("elapsed_s") or 0.0)
+    whole = f" of {asked_s:g} s" if asked_s else ""
+    return f"the averages of {last.key} are of {seconds:.3g} s{whole}; later steps have none"
 
 
 def _damaged(run: RunDirectory) -> Iterator[Doubt]:
     for damage in run.damage():
-        yield Doubt("void", damage, "take the run directory from a backup")
+        yield void(damage, "take the run directory from a backup")
 
 
 def _nothing_measured(run: RunDirectory) -> Iterator[Doubt]:
     if not run.manifest.steps:
-        yield Doubt("void", "the run has no step", "look at the reason why it ended")
+        yield void("the run has no step", "look at the reason why it ended")
 
 
 def _busy_host(run: RunDirectory) -> Iterator[Doubt]:
     load = run.manifest.environment.get("host.load_average_1m")
     cpus = run.manifest.environment.get("cpu.count")
-    if isinstance(load, float) and isinstance(cpus, int) and load > BUSY_HOST_LOAD_PER_CPU * cpus:
-        yield Doubt(
-            "note",
+    computed = bool(run.manifest.steps) and all(
+        step.facts.get("driver") == "virtual" for step in run.manifest.steps
+    )
+    if (
+        not computed
+        and isinstance(load, float)
+        and isinstance(cpus, int)
+        and load > BUSY_HOST_LOAD_PER_CPU * cpus
+    ):
+        yield note(
             f"the host was busy before the run: load average {load:.2f} on {cpus} CPUs",
             "stop other work on this host, or pin the load to CPUs of its own",
         )
@@ -44,8 +63,7 @@ def _busy_host(run: RunDirectory) -> Iterator[Doubt]:
 def _slow_governor(run: RunDirectory) -> Iterator[Doubt]:
     governor = run.manifest.environment.get("cpu.governor")
     if governor in ("powersave", "schedutil", "ondemand", "conservative"):
-        yield Doubt(
-            "note",
+        yield note(
             f"the CPU frequency governor is {governor}: light load may see longer latencies than heavy load",
             "set the governor to performance while measuring",
         )

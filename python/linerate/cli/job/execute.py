@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.analysis import summarise
+from linerate.analysis import limit_of, summarise
 from linerate.cli import INTERRUPTED
 from linerate.cli.console import show_result
 from linerate.cli.view import RunView
@@ -104,7 +104,8 @@ def _tell(outcome: RunOutcome, report: Path | None, *, has_result: bool) -> None
     run = outcome.run
     if outcome.state != "interrupted":
         if has_result:
-            show_result(summarise(run), run.manifest.validity)
+            summaries = summarise(run)
+            show_result(summaries, run.manifest.validity, limit_of(run, summaries))
     else:
         sys.stdout.write(f"interrupted; what was measured is kept: linerate report {run.path}\n")
     if report is not None:

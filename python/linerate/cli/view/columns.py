@@ -29,6 +29,8 @@ class Column:
     cell: Callable[[Figures], str]
     narrow: bool = True
     """Shown even on a terminal of 80 columns."""
+    paced: bool = False
+    """Shown only for a load that has a rate to keep."""
 
 
 def _ms(value: float | None) -> str:
@@ -65,11 +67,22 @@ COLUMNS = (
     Column("resp", "p99 ms", 8, lambda f: _ms(f.total.p99_ms)),
     Column("resp", "max ms", 8, lambda f: _ms(f.total.max_ms), narrow=False),
     Column("stddev", "resp ms", 8, lambda f: _ms(f.total.stddev_ms), narrow=False),
+    Column("with", "wait ms", 8, lambda f: _ms(f.total.response_mean_ms), paced=True),
+    Column("wait", "p99 ms", 8, lambda f: _ms(f.total.response_p99_ms), paced=True),
     Column("queue", "depth", 6, lambda f: f"{f.queue_depth:.1f}"),
     Column("cpu%", "sys+u", 6, lambda f: _percent(f.cpu_percent)),
     Column("cpu%", "sys", 6, lambda f: _percent(f.cpu_system_percent), narrow=False),
     Column("re-", "trans", 6, lambda f: str(f.retransmits)),
 )
+
+
+def columns_of(*, paced: bool, wide: bool = True) -> tuple[Column, ...]:
+    """The columns for a load with or without a rate to keep; on a narrow terminal, fewer.
+
+    Times are in milliseconds. `resp` is the service time; `with wait` is the response time, from the intended start.
+    """
+    return tuple(one for one in COLUMNS if (wide or one.narrow) and (paced or not one.paced))
+
 
 PATHS_SHOWN = 8
 PATH_HEADINGS = ("path", "state", "i/o rate", "MB/sec", "resp ms", "max ms", "queue", "requeued", "retrans")

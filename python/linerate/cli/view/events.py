@@ -52,7 +52,7 @@ class RunEnded(Record):
     type: Literal["run_ended"] = "run_ended"
     state: Ending
     reason: str = ""
-    stamp: Literal["valid", "suspect", "void"] | None = None
+    stamp: Literal["valid", "caution", "void"] | None = None
     findings: tuple[str, ...] = ()
     directory: str
     report: str | None = None

@@ -18,9 +18,9 @@ from rich.text import Text
 
 from linerate.cli.duration import duration_text
 from linerate.cli.view.columns import (
-    COLUMNS,
     PATH_HEADINGS,
     Column,
+    columns_of,
     path_cells,
     place,
     started_line,
@@ -59,6 +59,7 @@ class LiveView:
         self._out = out
         self._step: StepStarted | None = None
         self._step_began_s = 0.0
+        self._paced = False
         self._intervals: deque[IntervalMeasured] = deque(maxlen=INTERVALS_SHOWN)
         self._rates: deque[float] = deque(maxlen=CURVE_WIDTH)
         self._left_s = 0.0
@@ -92,6 +93,7 @@ class LiveView:
 
     def _begin(self, event: StepStarted) -> None:
         self._step = event
+        self._paced = event.paced
         self._step_began_s = self._out.get_time()
         self._left_s = max(self._left_s - event.warmup_s - event.elapsed_s, 0.0)
         self._intervals.clear()
@@ -148,7 +150,7 @@ class LiveView:
         return line
 
     def _columns(self) -> Sequence[Column]:
-        return [column for column in COLUMNS if self._is_wide or column.narrow]
+        return columns_of(paced=self._paced, wide=self._is_wide)
 
     @property
     def _is_wide(self) -> bool:

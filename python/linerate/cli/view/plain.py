@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import Self, TextIO
 
-from linerate.cli.view.columns import COLUMNS, path_lines, place, started_line, volume_lines
+from linerate.cli.view.columns import columns_of, path_lines, place, started_line, volume_lines
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -31,6 +31,7 @@ class PlainView:
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out if out is not None else sys.stdout
         self._lines = 0
+        self._columns = columns_of(paced=False)
         self._first = 0
         self._last = 0
 
@@ -47,12 +48,13 @@ class PlainView:
             case StepStarted():
                 self._write(f"\n{event.banner}  [{event.volumes} volumes, {event.driver}]")
                 self._lines = self._first = self._last = 0
+                self._columns = columns_of(paced=event.paced)
             case IntervalMeasured():
                 self._interval(event)
             case Happened():
                 self._write(f"{event.at_s:>{_LABEL_WIDTH}.3f} {place(event)}: {event.message}")
             case StepEnded() if event.figures is not None:
-                self._write(_line(f"avg_{self._first}-{self._last}", event.figures))
+                self._write(self._line(f"avg_{self._first}-{self._last}", event.figures))
                 for line in path_lines(event.paths) if event.paths else ():
                     self._write(" " * (_LABEL_WIDTH + 1) + line)
             case _:
@@ -60,14 +62,19 @@ class PlainView:
 
     def _interval(self, event: IntervalMeasured) -> None:
         if self._lines % HEADER_EVERY == 0:
-            self._write(_line("interval", "top"))
-            self._write(_line("", "bottom"))
+            self._write(self._line("interval", "top"))
+            self._write(self._line("", "bottom"))
         self._lines += 1
         self._last = event.index + 1
         if not event.warmup and not self._first:
             self._first = self._last
         label = f"{self._last}w" if event.warmup else str(self._last)
-        self._write(_line(label, event.figures))
+        self._write(self._line(label, event.figures))
+
+    def _line(self, label: str, content: Figures | str) -> str:
+        cells = [getattr(c, content) if isinstance(content, str) else c.cell(content) for c in self._columns]
+        columns = zip(cells, self._columns, strict=True)
+        return label.rjust(_LABEL_WIDTH) + "".join(f" {cell:>{column.width}}" for cell, column in columns)
 
     def _write(self, text: str) -> None:
         self._out.write(text.rstrip() + "\n")
@@ -81,9 +88,3 @@ class PlainView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing to give back."""
-
-
-def _line(label: str, content: Figures | str) -> str:
-    cells = [getattr(c, content) if isinstance(content, str) else c.cell(content) for c in COLUMNS]
-    columns = zip(cells, COLUMNS, strict=True)
-    return label.rjust(_LABEL_WIDTH) + "".join(f" {cell:>{column.width}}" for cell, column in columns)

@@ -9,22 +9,33 @@ from typing import Any
 
 from markupsafe import Markup
 
-from linerate.analysis import PartSummary, StepSummary, check_run, summarise
+from linerate.analysis import (
+    Bottleneck,
+    PartSummary,
+    StepSummary,
+    bottleneck,
+    bottleneck_of_run,
+    check_run,
+    summarise,
+)
 from linerate.report import figures, tables
+from linerate.report.page.curves import THRESHOLD_MS, response_curves
+from linerate.report.page.events import EventRow, event_rows
+from linerate.report.page.headline import faults_said, headline
 from linerate.report.panels import charts, series
 from linerate.report.panels.arrays import ArrayPanel, array_panel
 from linerate.report.panels.paths import PathsPanel, paths_panel
 from linerate.report.panels.svg import draw
 from linerate.report.panels.template import asset, environment, style
-from linerate.results import RunClosedError, RunDirectory, StepRecord, TimedEvent, Validity, files
+from linerate.results import RunClosedError, RunDirectory, StepRecord, Validity, files
 from linerate.results.facts import find_fact, label_of, show_fact
 from linerate.results.histogram import LatencyHistogram
 from linerate.results.sample import OPS
 
 PAGE_BYTES_MAX = 1_450_000
 _PACKAGE = "linerate.report.page"
-_POINTS_ALL = 3_000
-_POINTS_STEP = (40, 240)
+_POINTS_ALL = 1_500
+_POINTS_STEP = (40, 120)
 _OPEN_STEPS_MAX = 6
 _BRIEF_STEPS = 12
 
@@ -81,6 +92,7 @@ class StepPage:
     summary: StepSummary
     record: StepRecord
     what: str
+    limit: str
     figures: list[Figure]
     facts: list[tuple[str, str]]
     volumes: Sequence[PartSummary]
@@ -126,6 +138,10 @@ def _render(
 ) -> str:
     budget = Budget(limits.chart_bytes)
     workload = run.manifest.workload
+    found = [(summary, bottleneck(run, summary)) for summary in summaries]
+    events = list(event_rows(run.events))
+    responses = _response_figures(summaries, budget)
+    pages = list(_step_pages(run, found[: limits.steps], budget, limits))
     return (
         environment()
         .from_string(asset(_PACKAGE, "report.html.j2"))
@@ -135,14 +151,19 @@ def _render(
             state=run.state,
             validity=validity,
             findings=figures.grouped_findings(validity.findings, len(run.manifest.steps)),
-            columns=tables.COLUMNS,
+            headline=headline(summaries, run.state),
+            faults_said=faults_said([fault for step in pages if step.paths for fault in step.paths.faults]),
+            limit=bottleneck_of_run(found) if found else "",
+            columns=tables.result_columns(summaries),
+            paced=any(summary.paced for summary in summaries),
+            limit_each=len(summaries) > 1,
             rows=tables.result_rows(summaries),
-            response=_response_figure(summaries, budget),
-            steps=list(_step_pages(run, summaries[: limits.steps], budget, limits)),
+            responses=responses,
+            steps=pages,
             steps_left_out=max(len(summaries) - limits.steps, 0),
             environment=_environment(run),
-            events=_shortened(list(run.events), limits.events),
-            events_left_out=max(len(run.events) - limits.events, 0),
+            events=_shortened(events, limits.events),
+            events_left_out=max(len(events) - limits.events, 0),
             workload_text=workload.text[: limits.workload_characters],
             workload_cut=len(workload.text) > limits.workload_characters,
             style=Markup(style()),
@@ -152,13 +173,13 @@ def _render(
 
 
 def _step_pages(
-    run: RunDirectory, summaries: Sequence[StepSummary], budget: Budget, limits: PageLimits
+    run: RunDirectory, found: Sequence[tuple[StepSummary, Bottleneck]], budget: Budget, limits: PageLimits
 ) -> Iterator[StepPage]:
     smallest, largest = _POINTS_STEP
-    points = min(largest, max(smallest, _POINTS_ALL // max(len(summaries), 1)))
-    rows_each = limits.volume_rows // max(len(summaries), 1)
-    brief = len(summaries) > _BRIEF_STEPS
-    for summary in summaries:
+    points = min(largest, max(smallest, _POINTS_ALL // max(len(found), 1)))
+    rows_each = limits.volume_rows // max(len(found), 1)
+    brief = len(found) > _BRIEF_STEPS
+    for summary, limited in found:
         record = run.step(summary.step)
         panel = paths_panel(run, summary.step, points, brief=brief)
         drawn = _step_figures(run, summary, points, budget, brief=brief)
@@ -171,16 +192,17 @@ def _step_pages(
             summary=summary,
             record=record,
             what=describe_streams(record.spec),
+            limit=limited.sentence,
             figures=drawn,
             paths=panel,
             path_figures=[figure for figure in of_paths if figure],
             arrays=disks,
             array_figures=[figure for figure in of_disks if figure],
-            facts=_usage_facts(summary),
+            facts=_usage_facts(summary, computed=record.facts.get("driver") == "virtual"),
             volumes=shown,
             volumes_left_out=len(slowest_first) - len(shown),
             charts_left_out=budget.left <= 0,
-            opened=len(summaries) <= _OPEN_STEPS_MAX,
+            opened=len(found) <= _OPEN_STEPS_MAX,
         )
 
 
@@ -219,15 +241,15 @@ def _latency_figures(
     over_time = series.latency_over_time(run, step, points)
     if not over_time:
         return []
-    found = [budget.figure("resp over time", charts.latency_chart(over_time), "service time, log scale")]
+    times = "response time, from the intended start" if summary.paced else "service time"
+    found = [budget.figure("resp over time", charts.latency_chart(over_time), f"{times}; log scale")]
     by_op: list[tuple[str, LatencyHistogram]] = [
         (op, histogram) for op in OPS if (histogram := run.latency(step, op=op))
     ]
     response = run.latency(step, kind="response")
-    is_open = run.step(step).spec.get("arrival", {}).get("kind") == "open"
     curves = by_op
     note = "dashed: fewer than 100 I/Os beyond"
-    if is_open and response and (service := run.latency(step)):
+    if summary.paced and response and (service := run.latency(step)):
         curves, note = (
             [("service", service), ("response", response)],
             f"response counts from the intended start; {note}",
@@ -242,31 +264,29 @@ def _latency_figures(
     return found
 
 
-def _response_figure(summaries: Sequence[StepSummary], budget: Budget) -> Figure | None:
-    """The curve that a sweep is run for; only with enough points to be one."""
-    points = [
-        {
-            "name": step.name,
-            "order": number,
-            "iops": round(step.total.iops, 1),
-            "ms": round(step.total.mean_ms, 4),
-        }
-        for number, step in enumerate(summaries)
-        if step.total.ios
-    ]
-    if len(points) < 4:
-        return None
-    return budget.figure(
-        "resp against i/o rate", charts.response_chart(points), "one point per run, mean service time"
-    )
+def _response_figures(summaries: Sequence[StepSummary], budget: Budget) -> list[Figure]:
+    """The curves that a sweep is run for, one chart per workload."""
+    found = []
+    for name, points in response_curves(summaries).items():
+        spec = charts.response_chart(points, THRESHOLD_MS)
+        note = (
+            "ring: knee"
+            if any(point["knee"] for point in points)
+            else "no knee between the first and last point"
+        )
+        found.append(budget.figure(f"{name}: response time against i/o rate", spec, note))
+    return [figure for figure in found if figure]
 
 
-def _usage_facts(summary: StepSummary) -> list[tuple[str, str]]:
-    """The CPU and TCP panel: what the I/O cost, and what held the connections back."""
+def _usage_facts(summary: StepSummary, *, computed: bool) -> list[tuple[str, str]]:
+    """The CPU and TCP panel: what the I/O cost, and what held the connections back.
+
+    In virtual time (`computed`) no CPU and no connection had a part in it.
+    """
     usage = summary.usage
     asked = f" of {summary.queue_depth_asked} asked for" if summary.queue_depth_asked else ""
-    shown = [
-        ("queue depth achieved", f"{figures.decimal(summary.queue_depth)}{asked}"),
+    shown = [("queue depth achieved", f"{figures.decimal(summary.queue_depth)}{asked}")]
+    used = [
         ("cpu% sys+u", figures.percent(usage.cpu_busy_percent)),
         ("cpu% sys", figures.percent(usage.cpu_system_percent)),
         ("CPUs used by the load", figures.decimal(usage.load_cores, 2)),
@@ -278,6 +298,8 @@ def _usage_facts(summary: StepSummary) -> list[tuple[str, str]]:
         ("waited for the send buffer", f"{figures.percent(usage.sndbuf_limited_percent)} % of busy time"),
         ("TCP round trip", f"{figures.significant(usage.rtt_us_mean or None)} us"),
     ]
+    if not computed:
+        shown += used
     if usage.late_arrivals or usage.backlog_max:
         shown.append(
             ("late arrivals", f"{figures.count(usage.late_arrivals)}, backlog up to {usage.backlog_max}")
@@ -294,7 +316,7 @@ def _environment(run: RunDirectory) -> list[tuple[str, list[tuple[str, str]]]]:
     return [*groups.items(), *([("Versions", versions)] if versions else [])]
 
 
-def _shortened(events: list[TimedEvent], limit: int) -> list[TimedEvent]:
+def _shortened(events: list[EventRow], limit: int) -> list[EventRow]:
     half = limit // 2
     return events if len(events) <= limit else [*events[:half], *events[-half:]]
 

@@ -1,4 +1,22 @@
 "use strict";
+// On a narrow screen each row of a wide table becomes a card, whose cells name their columns.
+const FEW_COLUMNS = 4;
+const LONGER_TEXT = 12;
+const LONG_TEXT = 28;
+for (const table of document.querySelectorAll("table")) {
+  const heads = table.tHead ? [...table.tHead.rows[0].cells].map((head) => head.textContent) : [];
+  if (heads.length <= FEW_COLUMNS) continue;
+  table.classList.add("cards");
+  for (const row of table.tBodies[0].rows) {
+    [...row.cells].forEach((cell, column) => {
+      cell.dataset.label = heads[column];
+      const length = cell.textContent.trim().length;
+      cell.classList.toggle("longer", length > LONGER_TEXT && length <= LONG_TEXT);
+      cell.classList.toggle("long", length > LONG_TEXT);
+      cell.classList.toggle("blank", length === 0);
+    });
+  }
+}
 for (const table of document.querySelectorAll("table.sortable")) {
   table.tHead.addEventListener("click", (event) => {
     const head = event.target.closest("th");

@@ -2,22 +2,25 @@
 
 Colours are names of the page's palette (`svg.PALETTE`), so that one drawing serves light, dark and paper.
 Charts carry no title: the page says above each what it shows. Reads are always one colour and writes another,
-in every chart.
+in every chart. Every point has a tooltip with its values and their units; a point without a value is a gap in its line.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
+from linerate.report.figures import significant
 from linerate.report.panels.series import Point
 from linerate.report.panels.svg import PALETTE, PATHS
 
 Spec = dict[str, Any]
 WIDTH, HEIGHT = 400, 150
+SPREAD_LOG = 20
+"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
 _LETTER_PX, _SYMBOL_PX = 6, 26  # of a legend
 _PLAIN = ",~r"  # d3's way to write a number without an exponent
 
@@ -29,18 +32,18 @@ _NINES = "['0', '90', '99', '99.9', '99.99', '99.999', '99.9999', '99.99999', '9
 
 def rate_chart(points: Sequence[Point], field: str, title: str, warmup_end_s: float) -> Spec:
     """`iops` or `mib_s` over time, one line per operation."""
-    lines = _lines(points, field, title, "op", _OP_COLOURS, zero=True)
-    return finished(lines if not warmup_end_s else alt.layer(_band(warmup_end_s), lines))
+    layers = _over_time(points, field, title, "op", _OP_COLOURS, title)
+    return finished(alt.layer(*([_band(warmup_end_s)] if warmup_end_s else []), *layers))
 
 
 def latency_chart(points: Sequence[Point]) -> Spec:
-    """Quantiles of service time over time; logarithmic, because the maximum is far from the median."""
-    return finished(_lines(points, "ms", "ms", "quantile", _QUANTILE_COLOURS, log=True))
+    """Quantiles of I/O times over time; logarithmic, because the maximum is far from the median."""
+    return finished(alt.layer(*_over_time(points, "ms", "ms", "quantile", _QUANTILE_COLOURS, "ms", log=True)))
 
 
 def cpu_chart(points: Sequence[Point]) -> Spec:
     """CPU use over time in percent of all CPUs."""
-    return finished(_lines(points, "percent", "% of all CPUs", "part", _CPU_COLOURS, zero=True))
+    return finished(alt.layer(*_over_time(points, "percent", "% of all CPUs", "part", _CPU_COLOURS, "%")))
 
 
 def percentile_chart(points: Sequence[Point]) -> Spec:
@@ -55,15 +58,31 @@ def percentile_chart(points: Sequence[Point]) -> Spec:
     dashed = base.transform_filter("!datum.reliable").mark_line(
         strokeWidth=1.2, strokeDash=[2, 3], opacity=0.7, interpolate="step-after"
     )
-    return finished(alt.layer(solid, dashed))
+    last_of: dict[float, dict[str, float]] = {}
+    for point in points:
+        last_of.setdefault(point["nines"], {})[point["of"]] = point["ms"]
+    said = [
+        {"nines": nines, "say": _said(f"p{100 * (1 - 10**-nines):.8g}", values, "ms")}
+        for nines, values in last_of.items()
+    ]
+    return finished(alt.layer(solid, dashed, _hits(said, "nines")))
 
 
 def bars_chart(points: Sequence[Point]) -> Spec:
     """Share of the I/Os by service time."""
+    said = [
+        {
+            **point,
+            "say": f"{point['from']:g} to {point['to']:g} ms\n{point['of']}: "
+            f"{significant(point['high'] - point['low'])} % of the I/Os",
+        }
+        for point in points
+    ]
     chart = (
-        alt.Chart(_data(points))
-        .mark_rect()
+        alt.Chart(_data(said))
+        .mark_rect(aria=True)
         .encode(
+            description="say:N",
             x=alt.X("from:Q").title("ms").scale(type="log", nice=False).axis(tickCount=6, format=_PLAIN),
             x2="to:Q",
             y=alt.Y("low:Q").title("% of I/Os").scale(zero=True).axis(tickCount=5),
@@ -74,17 +93,49 @@ def bars_chart(points: Sequence[Point]) -> Spec:
     return finished(chart)
 
 
-def response_chart(points: Sequence[Point]) -> Spec:
-    """Response time against I/O rate: one point per step of a curve or sweep, joined in the run's order."""
+def response_chart(points: Sequence[Point], threshold_ms: float) -> Spec:
+    """Response time against I/O rate, one line per group (`of`) of points, joined in their order.
+
+    Every point has a `label` and words (`say`); those with `knee` have a ring. The threshold is drawn where the lines
+    come near it. Axes are logarithmic where one group would squash the others.
+    """
+    names = list(dict.fromkeys(point["of"] for point in points))
+    colours = dict(zip(names, PATHS, strict=False))
+    rates, times = [point["iops"] for point in points], [point["ms"] for point in points]
     base = alt.Chart(_data(points)).encode(
-        x=alt.X("iops:Q").title("i/o rate").axis(format="~s"),
-        y=alt.Y("ms:Q").title("resp, ms"),
-        order=alt.Order("order:Q"),
-        detail="name:N",
+        x=alt.X("iops:Q").title("i/o rate, IOPS").scale(_spread_scale(rates)).axis(format="~s", tickCount=8),
+        y=alt.Y("ms:Q")
+        .title("response time, ms")
+        .scale(_spread_scale(times))
+        .axis(format=_PLAIN, tickCount=6),
+        color=_colour(points, "of", colours),
+        detail="of:N",
     )
-    line = base.mark_line(color=PALETTE["read"], strokeWidth=1.4)
-    dots = base.mark_point(color=PALETTE["read"], filled=True, size=34, opacity=1)
-    return finished(alt.layer(line, dots), width=2 * WIDTH + 60, height=HEIGHT + 50)
+    layers = [
+        base.mark_line(strokeWidth=1.4).encode(order=alt.Order("order:Q")),
+        base.transform_filter("datum.knee").mark_point(filled=False, size=190, strokeWidth=1.6),
+        base.transform_filter("datum.label").mark_text(dy=-11, fontSize=10).encode(text="label:N"),
+        base.mark_point(filled=True, size=44, opacity=1, aria=True).encode(description="say:N"),
+    ]
+    if max(times) >= threshold_ms / 2 and min(times) < threshold_ms:
+        layers = [*_threshold(threshold_ms), *layers]
+    return finished(alt.layer(*layers), height=HEIGHT + 50)
+
+
+def _spread_scale(values: Sequence[float]) -> alt.Scale:
+    """Linear from zero, or logarithmic where the largest value is far above the smallest."""
+    if min(values) > 0 and max(values) > SPREAD_LOG * min(values):
+        return alt.Scale(type="log", nice=False, padding=14)
+    return alt.Scale(zero=True)
+
+
+def _threshold(ms: float) -> list[alt.Chart]:
+    data = alt.Chart(_data([{"ms": ms, "words": f"{ms:g} ms"}]))
+    rule = data.mark_rule(strokeDash=[5, 3], stroke=PALETTE["void"]).encode(y="ms:Q")
+    words = data.mark_text(align="right", dy=-6, fontSize=10, fill=PALETTE["void"]).encode(
+        y="ms:Q", x=alt.value(WIDTH), text="words:N"
+    )
+    return [rule, words]
 
 
 def paths_chart(
@@ -93,21 +144,19 @@ def paths_chart(
     """`mib_s`, `queue`, `ms` or `again` over time, one line per path; `marks` are faults and their healing."""
     names = sorted({point["path"] for point in points})
     colours = dict(zip(names, PATHS, strict=False))
-    shown = [point for point in points if point[field] is not None]
-    layers = [_lines(shown, field, title, "path", colours, zero=True)]
+    layers = _over_time(points, field, title, "path", colours, title)
     if warmup_end_s:
         layers.insert(0, _band(warmup_end_s))
     if marks:
-        layers.append(_marks(marks))
-    return finished(alt.layer(*layers) if len(layers) > 1 else layers[0])
+        layers.insert(-1, _marks(marks))
+    return finished(alt.layer(*layers))
 
 
 def sets_chart(points: Sequence[Point], field: str, title: str, warmup_end_s: float) -> Spec:
     """`iops`, `queue`, `ms`, `parity` or `done` over time, one line per RAID set."""
     names = sorted({point["set"] for point in points})
-    shown = [point for point in points if point[field] is not None]
-    lines = _lines(shown, field, title, "set", dict(zip(names, PATHS, strict=False)), zero=True)
-    return finished(alt.layer(_band(warmup_end_s), lines) if warmup_end_s else lines)
+    layers = _over_time(points, field, title, "set", dict(zip(names, PATHS, strict=False)), title)
+    return finished(alt.layer(*([_band(warmup_end_s)] if warmup_end_s else []), *layers))
 
 
 def _marks(marks: Sequence[Point]) -> alt.Chart:
@@ -127,18 +176,19 @@ def _marks(marks: Sequence[Point]) -> alt.Chart:
     return rules
 
 
-def _lines(
+def _over_time(
     points: Sequence[Point],
     field: str,
     title: str,
     by: str,
     colours: dict[str, str],
+    unit: str,
     *,
     log: bool = False,
-    zero: bool = False,
-) -> alt.Chart:
-    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero)
-    chart: alt.Chart = (
+) -> list[alt.Chart]:
+    """One line per value of `by`, and the tooltips of all lines at each instant `t`."""
+    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
+    lines = (
         alt.Chart(_data([{key: point[key] for key in ("t", by, field)} for point in points]))
         .mark_line(strokeWidth=1.4)
         .encode(
@@ -150,7 +200,30 @@ def _lines(
             color=_colour(points, by, colours),
         )
     )
-    return chart
+    values: dict[float, dict[str, float | None]] = {}
+    for point in points:
+        values.setdefault(point["t"], {})[point[by]] = point[field]
+    return [lines, _hits([{"t": t, "say": _said(f"{t:g} s", of, unit)} for t, of in values.items()], "t")]
+
+
+def _said(where: str, values: Mapping[str, float | None], unit: str) -> str:
+    """A tooltip: where on the axis, then each line's value there."""
+    lines = [
+        f"{name}: {'no I/O' if value is None else f'{significant(value)} {unit}'}"
+        for name, value in values.items()
+    ]
+    return "\n".join([where, *lines])
+
+
+def _hits(said: Sequence[Point], field: str) -> alt.Chart:
+    """An invisible upright strip around each place on the x axis, which has its words (`say`) as tooltip."""
+    width_px = max(round(WIDTH / max(len(said), 1), 1), 2.0)
+    strips: alt.Chart = (
+        alt.Chart(_data(said))
+        .mark_rule(strokeWidth=width_px, aria=True)
+        .encode(x=alt.X(f"{field}:Q"), description="say:N")
+    )
+    return strips
 
 
 def _colour(

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import polars as pl
 
 from linerate.analysis.paths import over_time
-from linerate.analysis.summary import MIB, NS_PER_MS, RELIABLE_BEYOND
+from linerate.analysis.summary import MIB, NS_PER_MS, RELIABLE_BEYOND, rate_asked
 from linerate.results import LatencyHistogram, RunDirectory
 from linerate.results.histogram import merged
-from linerate.results.sample import OPS
+from linerate.results.sample import OPS, LatencyKind
 
 Point = dict[str, Any]
 _OVER_TIME_QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
 _BARS = 36
 _OTHERS = "others"
+_GAP = 1.5  # times the usual distance of intervals: some are missing between
 
 
 def rates(run: RunDirectory, step: str, points_max: int) -> list[Point]:
@@ -64,8 +67,15 @@ def warmup_end_s(run: RunDirectory, step: str) -> float:
 
 
 def latency_over_time(run: RunDirectory, step: str, points_max: int) -> list[Point]:
-    """p50, p95, p99 and max in ms over time. Neighbouring intervals are merged, never averaged."""
-    intervals = run.latency_over_time(step)
+    """p50, p95, p99 and max in ms over time. Neighbouring intervals are merged, never averaged.
+
+    Of a load with a rate to keep these are response times, from the intended start. Where no I/O was completed, `ms` is
+    None.
+    """
+    kind: LatencyKind = "response" if rate_asked(run.step(step).spec) is not None else "service"
+    intervals = run.latency_over_time(step, kind=kind) or run.latency_over_time(step)
+    lengths = [later - earlier for (earlier, _), (later, _) in pairwise(intervals)]
+    usual_s = median(lengths) if lengths else 0.0
     size = max(1, math.ceil(len(intervals) / points_max))
     points: list[Point] = []
     for start in range(0, len(intervals), size):
@@ -74,6 +84,10 @@ def latency_over_time(run: RunDirectory, step: str, points_max: int) -> list[Poi
         if total is None:
             continue
         t = round((part[0][0] + part[-1][0]) / 2, 3)
+        before_s = intervals[start - 1][0] if start else part[0][0]
+        if part[0][0] - before_s > _GAP * usual_s:
+            middle = round((before_s + part[0][0]) / 2, 3)
+            points += [{"t": middle, "quantile": name, "ms": None} for name, _ in _OVER_TIME_QUANTILES]
         for name, q in _OVER_TIME_QUANTILES:
             points.append({"t": t, "quantile": name, "ms": _rounded(total.quantile(q) / NS_PER_MS)})
     return points

@@ -32,6 +32,9 @@ _CUTS = (
     re.compile(r"(?<=\d\.\d)\d+(?=[^<>]*>)"),  # decimals of coordinates, never those of labels
     re.compile(r"<g></g>|<g/>"),
 )
+_TOLD = re.compile(r'<(line|path) aria-label="([^"]*)"([^>]*)/>')
+"""A shape with words: they become its tooltip. Those of a line are the area of the pointer, else invisible."""
+_DEAD_ENDS = re.compile(r' x2="0"| stroke="(?:black|transparent)"')
 _SIZE = re.compile(r'<svg width="[^"]*" height="[^"]*"')
 
 
@@ -40,6 +43,14 @@ def draw(spec: dict[str, Any]) -> str:
     svg = str(vl_convert.vegalite_to_svg(spec, vl_version="6.4"))
     for cut in _CUTS:
         svg = cut.sub("", svg)
+    svg = _TOLD.sub(_with_tooltip, svg)
     for name, colour in PALETTE.items():
         svg = svg.replace(colour, f"var(--{name})")
     return _SIZE.sub("<svg", svg, count=1)
+
+
+def _with_tooltip(shape: re.Match[str]) -> str:
+    kind, words, rest = shape.groups()
+    if kind == "line":
+        return f'<line class="hit"{_DEAD_ENDS.sub("", rest)}><title>{words}</title></line>'
+    return f"<path{rest}><title>{words}</title></path>"

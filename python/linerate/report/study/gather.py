@@ -105,7 +105,7 @@ def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement)
     """The doubts of every run that counts and of the judgement; what was not counted; how the study ended."""
     findings = [finding.model_copy(update={"step": run.done.key}) for run in runs for finding in run.findings]
     findings += [
-        Finding(rule="judgement", severity="suspect", reason=warning) for warning in judgement.warnings
+        Finding(rule="judgement", severity="caution", reason=warning) for warning in judgement.warnings
     ]
     for step in directory.steps:
         if step.state != "complete":
@@ -124,7 +124,7 @@ def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement)
             ),
         )
     elif directory.state != "complete" or any(finding.severity != "note" for finding in findings):
-        stamp = "suspect"
+        stamp = "caution"
     return Validity(stamp=stamp, findings=tuple(findings))
 
 
