@@ -83,5 +83,6 @@ PYTHON_LAYERS = (
     {"cluster"},
     {"study"},
     {"report"},
+    {"watch"},
     {"cli"},
 )

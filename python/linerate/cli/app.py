@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import check, compare, demo, discover, report, run, schema, settings
+from linerate.cli import check, compare, demo, discover, report, run, schema, settings, watch
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.lab import verbs as lab
@@ -37,6 +37,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(host.app, name="host")
 app.command("discover")(discover.discover)
 app.command("report")(report.report)
+app.command("watch")(watch.watch)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("settings")(settings.settings)
