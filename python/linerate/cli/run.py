@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study import verbs
 from linerate.cli.study.kind import study_file
@@ -55,11 +56,12 @@ def run(
     output: flags.Output = None,
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
+    page: Page = False,
     json: flags.Json = False,
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
-        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, json=json)
+        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, page=page, json=json)
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
@@ -90,7 +92,7 @@ def run(
     if dry_run:
         _show(asked.plan(lenient, overrides), where)
         return
-    keep = Keep(output, not no_report, vdbench_output)
+    keep = Keep(output, not no_report, vdbench_output, page)
     _run_plan(asked.plan(lenient, overrides), asked, keep, where, overwrite, json=json)
 
 
@@ -146,6 +148,7 @@ def _study(
     output: Path | None,
     *,
     dry_run: bool,
+    page: bool,
     json: bool,
 ) -> None:
     """Run a study. The other options are the study file's to say."""
@@ -155,7 +158,14 @@ def _study(
         verbs.plan(words[0], quick=quick, blocks=blocks, seed=seed, json=json)
     else:
         verbs.run(
-            words[0], quick=quick, blocks=blocks, seed=seed, overwrite=overwrite, output=output, json=json
+            words[0],
+            quick=quick,
+            blocks=blocks,
+            seed=seed,
+            overwrite=overwrite,
+            output=output,
+            page=page,
+            json=json,
         )
 
 
@@ -166,6 +176,7 @@ class Keep:
     directory: Path | None = None
     report: bool = True
     vdbench_output: Path | None = None
+    page: bool = False
 
 
 def _run_plan(
@@ -178,11 +189,12 @@ def _run_plan(
 
     consent = consent_of(overwrite, json=json)
     consent.check_names((volume.name, volume.url) for step in plan.steps() for volume in step.spec.volumes)
-    with where.loader() as loader:
+    directory = keep.directory or place_of(plan.name)
+    with where.loader() as loader, with_page("directory", str(directory), wanted=keep.page, json=json):
         job = Job(
             plan,
             asked.workload_source(),
-            keep.directory or place_of(plan.name),
+            directory,
             consent,
             loader,
             keep.report,

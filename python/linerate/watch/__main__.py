@@ -1,4 +1,4 @@
-"""The process of `beside`: serves the page of a directory until standard input closes; prints its address first."""
+"""The process of `beside`: serves a page until standard input closes, and prints its address first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sys
 import threading
 from pathlib import Path
 
+from linerate.array.control import ControlClient, find
 from linerate.errors import LinerateError
+from linerate.watch.array import ArraySource
 from linerate.watch.server import PageServer
 from linerate.watch.source import DirectorySource
 
@@ -15,11 +17,12 @@ NICENESS = 10
 """The load comes first."""
 
 
-def main(directory: str, port: str) -> int:
-    """Serves. Exit code 1 if the port cannot be had."""
+def main(kind: str, name: str) -> int:
+    """Serves. The exit code of the error if it cannot."""
     os.nice(NICENESS)
     try:
-        server = PageServer(DirectorySource(Path(directory)), int(port))
+        source = ArraySource(ControlClient.at(find(name))) if kind == "array" else DirectorySource(Path(name))
+        server = PageServer(source)
     except LinerateError as error:
         sys.stderr.write(f"{error.message}\n")
         return error.exit_code

@@ -1,4 +1,4 @@
-"""A page beside a run: a process of its own that reads what the run writes, for as long as the run's command lasts."""
+"""A page beside a command: a process of its own that reads what the command writes, for as long as that lasts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Literal
 
 from linerate.errors import HostError
 
@@ -14,14 +14,14 @@ STOP_TIMEOUT_S = 6.0
 
 
 @contextlib.contextmanager
-def page_beside(directory: Path, port: int = 0) -> Iterator[str]:
-    """Gives the address of the page of a directory that may still be to come.
+def page_beside(kind: Literal["directory", "array"], name: str) -> Iterator[str]:
+    """Gives the address of the page of a directory, which may still be to come, or of an array of this machine.
 
     The process ends with the `with` block, and with this process however that ends: it reads standard input. Raises
     HostError if it does not start.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "linerate.watch", str(directory), str(port)],
+        [sys.executable, "-m", "linerate.watch", kind, name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -36,7 +36,7 @@ def page_beside(directory: Path, port: int = 0) -> Iterator[str]:
             _, said = process.communicate()
             raise HostError(
                 f"the page did not start: {said.strip() or 'no reason was given'}",
-                "run without --page, and call `linerate watch` later",
+                "leave out --page, and call `linerate watch` later",
             )
         yield url
     finally:

@@ -78,7 +78,7 @@ class PageServer:
         settings = uvicorn.Config(
             app,
             log_config=None,
-            log_level="error",
+            log_level="critical",
             access_log=False,
             server_header=False,
             ws="none",

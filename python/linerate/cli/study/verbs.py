@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study.kind import prepare, study_file
 from linerate.errors import LinerateError, UserError
@@ -57,6 +58,7 @@ def run(
     seed: Seed = None,
     overwrite: Overwrite = None,
     output: Output = None,
+    page: Page = False,
     json: Json = False,
 ) -> None:
     """Run a study file: build or find its SAN, measure every case, judge, write the report."""
@@ -69,12 +71,16 @@ def run(
     source = path.read_text(encoding="utf-8-sig")
     laboratory = _laboratory(study, place, overwrite, json=json)
     directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
-    _conduct(directory, laboratory, json=json)
+    _conduct(directory, laboratory, page, json=json)
 
 
 @app.command()
 def resume(
-    directory: Directory, blocks: MoreBlocks = None, overwrite: Overwrite = None, json: Json = False
+    directory: Directory,
+    blocks: MoreBlocks = None,
+    overwrite: Overwrite = None,
+    page: Page = False,
+    json: Json = False,
 ) -> None:
     """Continue a study that was interrupted: same plan, without the steps that are done.
 
@@ -91,7 +97,7 @@ def resume(
     if opened.is_complete:
         _judge(opened, json=json)
         return
-    _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), json=json)
+    _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), page, json=json)
 
 
 @app.command()
@@ -129,7 +135,7 @@ def _laboratory(study: Study, folder: Path, overwrite: list[str] | None, *, json
     return laboratory_for(study, folder, consent_of(overwrite, json=json))
 
 
-def _conduct(directory: StudyDirectory, laboratory: Laboratory, *, json: bool) -> None:
+def _conduct(directory: StudyDirectory, laboratory: Laboratory, page: bool, *, json: bool) -> None:
     """Conducts, then judges. One that failed or was stopped is left for `resume`; `verdict` judges it as it is."""
     from linerate.cli.study.show import progress
     from linerate.study.conduct import conduct
@@ -140,7 +146,8 @@ def _conduct(directory: StudyDirectory, laboratory: Laboratory, *, json: bool) -
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     tell = progress(directory.study, json=json)
     try:
-        done = conduct(directory.path, laboratory, tell)
+        with with_page("directory", str(directory.path), wanted=page, json=json):
+            done = conduct(directory.path, laboratory, tell)
     except (KeyboardInterrupt, LinerateError):
         typer.echo(f"go on with: linerate study resume {directory.path}", err=True)
         raise

@@ -51,7 +51,7 @@ const TAKEN = {
   bye: () => {
     state.over = true;
     disconnect();
-    connection("the server of this page has ended; `linerate watch` shows the directory again");
+    connection("the server of this page has ended; `linerate watch` shows it again");
   },
 };
 
