@@ -61,7 +61,7 @@ class Client:
         with connection:
             fields: dict[str, str] = {}
             while line := answer.readline().decode():
-                name, _, value = line.rstrip("\n").partition(": ")
+                name, _, value = line.rstrip("\r\n").partition(": ")
                 if name:
                     fields[name] = value
                 elif "event" in fields:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from linerate.cli.job import flags
-from linerate.cli.page import Page, with_page
+from linerate.cli.job.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study import verbs
 from linerate.cli.study.kind import study_file

@@ -130,7 +130,7 @@ def watch_app(source: Source, token: str, port: int) -> tuple[Starlette, Live]:
         last_id = request.headers.get("last-event-id") or request.query_params.get("last", "")
         stream = _events(live, last_id)
         return EventSourceResponse(
-            stream, sep="\n", shutdown_event=anyio.Event(), shutdown_grace_period=STOP_TIMEOUT_S - 1
+            stream, shutdown_event=anyio.Event(), shutdown_grace_period=STOP_TIMEOUT_S - 1
         )
 
     async def metrics(request: Request) -> Response:

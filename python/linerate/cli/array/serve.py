@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linerate.cli.array.reach import Yes, confirm
-from linerate.cli.page import Page, with_page
+from linerate.cli.job.page import Page, with_page
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
@@ -91,15 +91,20 @@ def serve(
             with writer.keeping(), _managed(array, config, partnership, control, log) as served:
                 _tell_start(config, _places(array), served, json)
                 _report_start(config, _places(array), log)
-                with with_page("array", str(os.getpid()), wanted=page, json=json):
-                    while not ended.wait(0.2):
-                        pass
+                _await(ended, page=page, json=json)
                 notify("STOPPING=1")
                 stats = array.stats()
         finally:
             array.stop()
             log.report("info", "array_stopped", "the array has stopped", name=config.name)
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
+
+
+def _await(ended: threading.Event, *, page: bool, json: bool) -> None:
+    """Serves until the end is asked for."""
+    with with_page("array", str(os.getpid()), wanted=page, json=json):
+        while not ended.wait(0.2):
+            pass
 
 
 def _keep_standard_files() -> None:

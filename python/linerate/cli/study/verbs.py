@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linerate.cli.job import flags
-from linerate.cli.page import Page, with_page
+from linerate.cli.job.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study.kind import prepare, study_file
 from linerate.errors import LinerateError, UserError
