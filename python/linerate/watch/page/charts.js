@@ -143,11 +143,11 @@ export class Charts {
       cursor: { sync: { key: this.group }, drag: { x: false, y: false } },
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, chart.top ?? ((high || 1) * 1.08)] } },
       axes: [
-        { ...axis, size: 30, values: (_, ticks) => ticks.map(clock), incrs: STEPS_S, space: 60 },
+        { ...axis, size: 30, values: (_, ticks, _axis, _space, step) => ticks.map((tick) => clock(tick, step < 1)), incrs: STEPS_S, space: 60 },
         { ...axis, size: 62, values: (_, ticks) => ticks.map(short) },
       ],
       series: [
-        { label: "time", value: (_, time) => (time == null ? "-" : clock(time)) },
+        { label: "time", value: (_, time) => (time == null ? "-" : clock(time, true)) },
         ...chart.series.map(([, label], index) => ({
           label,
           stroke: colour(COLOURS[index % COLOURS.length]),
@@ -193,7 +193,7 @@ export class Charts {
   }
 }
 
-const STEPS_S = [0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
+const STEPS_S = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
 
 /** A tick of a vertical axis. */
 function short(value) {

@@ -44,8 +44,12 @@ export function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
 }
 
-/** Seconds since a start: "0:07", "12:30", "1:02:03". */
-export function clock(seconds) {
+/** Seconds since a start: "0:07", "12:30", "1:02:03"; with tenths "0:07.5". */
+export function clock(seconds, tenths = false) {
+  if (tenths) {
+    const rounded = Math.round(10 * seconds);
+    return `${clock(Math.floor(rounded / 10))}.${rounded % 10}`;
+  }
   const whole = Math.round(seconds);
   const parts = [Math.floor(whole / 60) % 60, whole % 60].map((part) => String(part).padStart(2, "0"));
   const hours = Math.floor(whole / 3600);
@@ -69,6 +73,9 @@ export function say(id, text) {
   place.hidden = !text;
 }
 
+/** A number stays on one line with its per cent sign. */
+const unbroken = (text) => text.replace(/(\d) %/g, "$1\u00a0%");
+
 /**
  * A table that becomes a list of cards on a narrow screen.
  * Columns are [heading, kind]; kind "" is a number, "text" is text, "wide" takes a whole row of a card.
@@ -81,7 +88,7 @@ export function table(heading, columns, rows) {
     const line = element("tr", row.className || "");
     row.cells.forEach((cell, index) => {
       const [name, kind] = columns[index];
-      const made = element("td", kind, cell ?? NOTHING);
+      const made = element("td", kind, typeof cell === "string" ? unbroken(cell) : (cell ?? NOTHING));
       made.dataset.label = name;
       line.append(made);
     });
