@@ -17,6 +17,7 @@ import pytest
 IN_CI = os.environ.get("LINERATE_CI", "") not in ("", "0")
 
 PACKAGES: dict[str, str] = {
+    "chromium": "chromium",
     "e2fsck": "e2fsprogs",
     "ip": "iproute2",
     "iperf3": "iperf3",

@@ -84,5 +84,6 @@ PYTHON_LAYERS = (
     {"study"},
     {"history"},
     {"report"},
+    {"watch"},
     {"cli"},
 )

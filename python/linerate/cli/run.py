@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.job.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study import verbs
 from linerate.cli.study.kind import study_file
@@ -58,11 +59,12 @@ def run(
     output: flags.Output = None,
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
+    page: Page = False,
     json: flags.Json = False,
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
-        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, wait=wait, json=json)
+        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, wait=wait, page=page, json=json)
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
@@ -91,7 +93,7 @@ def run(
     if dry_run:
         _show(fitted, where)
         return
-    keep = Keep(output, not no_report, vdbench_output)
+    keep = Keep(output, not no_report, vdbench_output, page)
     with _machine(fitted.plan.name, wait=wait), where.loader() as loader:
         _run_plan(fitted.to_luns(loader).told(json=json), asked, keep, where, loader, overwrite, json=json)
 
@@ -165,6 +167,7 @@ def _study(
     *,
     dry_run: bool,
     wait: bool,
+    page: bool,
     json: bool,
 ) -> None:
     """Run a study. The other options are the study file's to say."""
@@ -181,6 +184,7 @@ def _study(
             overwrite=overwrite,
             output=output,
             wait=wait,
+            page=page,
             json=json,
         )
 
@@ -192,6 +196,7 @@ class Keep:
     directory: Path | None = None
     report: bool = True
     vdbench_output: Path | None = None
+    page: bool = False
 
 
 def _run_plan(
@@ -221,5 +226,7 @@ def _run_plan(
         keep.vdbench_output,
         where.virtual_time.watch if where.virtual_time else None,
     )
-    if code := execute(job, open_view(json=json)):
+    with with_page("directory", str(job.directory), wanted=keep.page, json=json):
+        code = execute(job, open_view(json=json))
+    if code:
         raise typer.Exit(code)

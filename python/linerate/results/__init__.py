@@ -6,7 +6,16 @@
 from linerate.results.environment import collect_environment
 from linerate.results.errors import NotARunError, RunClosedError, RunDamagedError, RunExistsError
 from linerate.results.histogram import LatencyHistogram
-from linerate.results.manifest import Finding, Manifest, Stamp, State, StepRecord, Validity, WorkloadSource
+from linerate.results.manifest import (
+    Finding,
+    Manifest,
+    Planned,
+    Stamp,
+    State,
+    StepRecord,
+    Validity,
+    WorkloadSource,
+)
 from linerate.results.reader import RunDirectory
 from linerate.results.sample import (
     ArrayRow,
@@ -30,6 +39,7 @@ __all__ = [
     "Manifest",
     "NotARunError",
     "PathRow",
+    "Planned",
     "RunClosedError",
     "RunDamagedError",
     "RunDirectory",

@@ -23,6 +23,7 @@ _COOKIE_V2 = 0x1C849313
 _COOKIE_V2_COMPRESSED = 0x1C849314
 _NS_PER_MS = 1e6
 _NO_NAME = "-"
+_TAG = "Tag="
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +84,21 @@ def read_log(path: Path) -> Iterator[LogLine]:
         return
     with path.open(encoding="ascii", errors="replace") as lines:
         for line in lines:
-            if not line.startswith("Tag="):
+            if not line.startswith(_TAG):
                 continue
-            fields = line.rstrip("\n").split(",")
-            if not line.endswith("\n") or len(fields) != 5:
+            if not line.endswith("\n") or (parsed := parse_line(line)) is None:
                 return
-            tag, start, length, _, payload = fields
-            data = base64.b64decode(payload)
-            yield LogLine(Tag.decode(tag.removeprefix("Tag=")), float(start), float(length), data)
+            yield parsed
+
+
+def parse_line(line: str) -> LogLine | None:
+    """One whole line of a log. None for a comment, the head, or a line that is damaged."""
+    fields = line.rstrip("\n").split(",")
+    if not line.startswith(_TAG) or len(fields) != 5:
+        return None
+    tag, start, length, _, payload = fields
+    data = base64.b64decode(payload)
+    return LogLine(Tag.decode(tag.removeprefix(_TAG)), float(start), float(length), data)
 
 
 def compressed(data: bytes) -> bytes:

@@ -70,6 +70,13 @@ class StepRecord(_Record):
     reason: str = ""
 
 
+class Planned(_Record):
+    """What the run was to do when it began; a curve may leave steps out. `seconds` counts warm-up and pauses."""
+
+    steps: int
+    seconds: float
+
+
 class Finding(_Record):
     """One doubt about the result: which rule, how grave, why, what it changes, and what to do.
 
@@ -118,6 +125,7 @@ class Manifest(_Record):
     versions: dict[str, str] = Field(default_factory=dict)
     environment: dict[str, FactValue] = Field(default_factory=dict)
     workload: WorkloadSource
+    planned: Planned | None = None
     steps: tuple[StepRecord, ...] = ()
     validity: Validity | None = None
     files: dict[str, FileRecord] = Field(default_factory=dict)

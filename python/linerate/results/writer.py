@@ -19,7 +19,15 @@ from linerate.errors import HostError, InternalError
 from linerate.results import columns, files, hlog
 from linerate.results.errors import RunClosedError, RunExistsError
 from linerate.results.facts import checked_facts
-from linerate.results.manifest import FactValue, Manifest, State, StepRecord, Validity, WorkloadSource
+from linerate.results.manifest import (
+    FactValue,
+    Manifest,
+    Planned,
+    State,
+    StepRecord,
+    Validity,
+    WorkloadSource,
+)
 from linerate.results.reader import RunDirectory
 from linerate.results.sample import IntervalSample, LatencySample, TimedEvent
 from linerate.results.secrets import scrub, scrub_text
@@ -70,6 +78,7 @@ class RunWriter:
         environment: Mapping[str, FactValue] | None = None,
         versions: Mapping[str, str] | None = None,
         command: Sequence[str] = (),
+        planned: Planned | None = None,
         now: Callable[[], datetime] = _utc_now,
     ) -> Self:
         """Make the directory `path` (parents too) and its first manifest.
@@ -97,6 +106,7 @@ class RunWriter:
             versions=dict(versions or {}),
             environment=checked_facts(environment or {}),
             workload=workload.model_copy(update={"text": scrub_text(workload.text)}),
+            planned=planned,
         )
         return cls(path, manifest, now)
 

@@ -25,6 +25,7 @@ from linerate.errors import LinerateError, PeerError, UserError
 from linerate.interrupt import heard
 from linerate.results import (
     IntervalSample,
+    Planned,
     RunDirectory,
     RunWriter,
     TimedEvent,
@@ -126,6 +127,7 @@ def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> RunOutc
         environment=collect_environment(_peers(plan)),
         versions={"linerate": _core.__version__, "python": platform.python_version()},
         command=sys.argv,
+        planned=_planned(plan),
     )
     with writer:
         tell(
@@ -146,6 +148,13 @@ def carry_out(execution: Execution, tell: Callable[[RunEvent], None]) -> RunOutc
         judge = None if end.state == "interrupted" else check_run
         run = writer.close(end.state, end.reason, judge=judge)
     return RunOutcome(run, end.state, end.reason, end.error)
+
+
+def _planned(plan: RunPlan) -> Planned:
+    """For how long the run will load; a curve may leave steps out."""
+    steps = tuple(plan.steps())
+    seconds = sum(step.pause_s + step.spec.warmup_s + step.spec.elapsed_s for step in steps)
+    return Planned(steps=len(steps), seconds=seconds)
 
 
 def _look(execution: Execution) -> Clearance | LinerateError:

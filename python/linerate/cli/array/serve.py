@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linerate.cli.array.reach import Yes, confirm
+from linerate.cli.job.page import Page, with_page
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def serve(
             "--create", metavar="NAME", help="Create a RAID set, pool or volume again: its data are lost."
         ),
     ] = None,
+    page: Page = False,
     yes: Yes = False,
 ) -> None:
     """Serve the array that FILE.toml describes until Ctrl-C or SIGTERM."""
@@ -70,6 +72,8 @@ def serve(
     from linerate.array.log import EventLog
     from linerate.array.systemd import notify
 
+    if page and not control:
+        raise UserError("--page needs the control API", "leave out --no-control")
     _keep_standard_files()
     config = load_array_file(file)
     partnership = Partnership.of(config)
@@ -87,14 +91,20 @@ def serve(
             with writer.keeping(), _managed(array, config, partnership, control, log) as served:
                 _tell_start(config, _places(array), served, json)
                 _report_start(config, _places(array), log)
-                while not ended.wait(0.2):
-                    pass
+                _await(ended, page=page, json=json)
                 notify("STOPPING=1")
                 stats = array.stats()
         finally:
             array.stop()
             log.report("info", "array_stopped", "the array has stopped", name=config.name)
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
+
+
+def _await(ended: threading.Event, *, page: bool, json: bool) -> None:
+    """Serves until the end is asked for."""
+    with with_page("array", str(os.getpid()), wanted=page, json=json):
+        while not ended.wait(0.2):
+            pass
 
 
 def _keep_standard_files() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.job.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study import shipped
 from linerate.cli.study.kind import prepare, study_file
@@ -62,6 +63,7 @@ def run(
     overwrite: Overwrite = None,
     output: Output = None,
     wait: flags.WaitForLab = False,
+    page: Page = False,
     json: Json = False,
 ) -> None:
     """Run a study file: build or find its SAN, measure every case, judge, write the report."""
@@ -76,7 +78,7 @@ def run(
     with machine_for(study, place, wait=wait):
         laboratory = _laboratory(study, place, overwrite, json=json)
         directory = StudyDirectory.create(place, study, source=source, source_name=path.name)
-        _conduct(directory, laboratory, json=json)
+        _conduct(directory, laboratory, page, json=json)
 
 
 @app.command()
@@ -85,6 +87,7 @@ def resume(
     blocks: MoreBlocks = None,
     overwrite: Overwrite = None,
     wait: flags.WaitForLab = False,
+    page: Page = False,
     json: Json = False,
 ) -> None:
     """Continue a study that was interrupted: same plan, without the steps that are done.
@@ -104,7 +107,7 @@ def resume(
     with machine_for(opened.study, directory, wait=wait):
         if blocks is not None:
             opened = extend(directory, blocks)
-        _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), json=json)
+        _conduct(opened, _laboratory(opened.study, directory, overwrite, json=json), page, json=json)
 
 
 @app.command()
@@ -142,7 +145,7 @@ def _laboratory(study: Study, folder: Path, overwrite: list[str] | None, *, json
     return laboratory_for(study, folder, consent_of(overwrite, json=json))
 
 
-def _conduct(directory: StudyDirectory, laboratory: Laboratory, *, json: bool) -> None:
+def _conduct(directory: StudyDirectory, laboratory: Laboratory, page: bool, *, json: bool) -> None:
     """Conducts, then judges. One that failed or was stopped is left for `resume`; `verdict` judges it as it is."""
     from linerate.cli.study.progress import following
     from linerate.study.conduct import conduct
@@ -152,7 +155,10 @@ def _conduct(directory: StudyDirectory, laboratory: Laboratory, *, json: bool) -
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it to go on
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
-        with following(directory, json=json) as tell:
+        with (
+            with_page("directory", str(directory.path), wanted=page, json=json),
+            following(directory, json=json) as tell,
+        ):
             done = conduct(directory.path, laboratory, tell)
     except (KeyboardInterrupt, LinerateError):
         typer.echo(f"go on with: linerate study resume {directory.path}", err=True)
