@@ -130,7 +130,7 @@ def test_a_load_with_a_rate_to_keep_has_a_response_time_beside_the_service_time(
             view.show(event)
     head, below, first = out.getvalue().splitlines()[4:7]
     assert head.split()[-6:-3] == ["with", "with", "queue"]
-    assert "wait wait p99" in below
+    assert "wait ms wait p99" in below
     assert first.split()[-6:-4] == ["401.500", "432.100"]
     assert all(len(line) <= len(head) for line in (below, first))
 

@@ -56,7 +56,8 @@ METRICS: tuple[tuple[Metric, Callable[[StepSummary], float | None]], ...] = (
 """The figures of a step that two sides are compared by, and how to read each.
 
 The name is for programs and has the unit at its end; the label is the word of the run tables. `service_ms` and the
-percentiles are from submit to completion, `response_ms` and `response_p99_ms` from the intended start of paced I/Os. `mib_s` counts 2^20 bytes.
+percentiles are from submit to completion, `response_ms` and `response_p99_ms` from the intended start of paced I/Os.
+`mib_s` counts 2^20 bytes.
 """
 
 

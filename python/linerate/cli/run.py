@@ -64,7 +64,7 @@ def run(
 ) -> None:
     """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
-        _study(words, overwrite, quick, blocks, seed, output, dry_run=dry_run, wait=wait, page=page, json=json)
+        _study(words, overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
@@ -91,11 +91,10 @@ def run(
     targets = where.targets(target or [], map_ or [])
     fitted = options.fitted(asked, overrides, targets, map_ or [], volumes, strict=strict)
     if dry_run:
-        _show(fitted, where)
-        return
+        return _show(fitted, where)
     keep = Keep(output, not no_report, vdbench_output, page)
-    with _machine(fitted.plan.name, wait=wait), where.loader() as loader:
-        _run_plan(fitted.to_luns(loader).told(json=json), asked, keep, where, loader, overwrite, json=json)
+    with _machine(fitted.plan.name, wait=wait), where.loader() as load:
+        _run_plan(fitted.to_luns(load).told(json=json), asked, keep, where, load, overwrite, json=json)
 
 
 def _machine(name: str, *, wait: bool) -> AbstractContextManager[None]:
@@ -164,10 +163,10 @@ def _study(
     blocks: int | None,
     seed: int | None,
     output: Path | None,
-    *,
     dry_run: bool,
     wait: bool,
     page: bool,
+    *,
     json: bool,
 ) -> None:
     """Run a study. The other options are the study file's to say."""

@@ -68,7 +68,7 @@ COLUMNS = (
     Column("resp", "max ms", 8, lambda f: _ms(f.total.max_ms), narrow=False),
     Column("stddev", "resp ms", 8, lambda f: _ms(f.total.stddev_ms), narrow=False),
     Column("with", "wait ms", 8, lambda f: _ms(f.total.response_mean_ms), paced=True),
-    Column("wait", "p99 ms", 8, lambda f: _ms(f.total.response_p99_ms), paced=True),
+    Column("with", "wait p99", 8, lambda f: _ms(f.total.response_p99_ms), paced=True),
     Column("queue", "depth", 6, lambda f: f"{f.queue_depth:.1f}"),
     Column("cpu%", "sys+u", 6, lambda f: _percent(f.cpu_percent)),
     Column("cpu%", "sys", 6, lambda f: _percent(f.cpu_system_percent), narrow=False),
