@@ -129,7 +129,8 @@ def test_more_blocks_never_widen_the_expected_interval() -> None:
 def test_an_extended_study_keeps_its_error_rate(truth: float) -> None:
     """Three blocks, and three more as long as the case is undecided, up to twelve."""
     ends = (3, 6, 9, 12)
-    simulated = make_studies(np.array([truth]), studies=4 * STUDIES, blocks=12, noise=CALM, seed=SEED)
+    noise = replace(CALM, run=0.04)
+    simulated = make_studies(np.array([truth]), studies=4 * STUDIES, blocks=12, noise=noise, seed=SEED)
     wrong, unsafe, open_ones, naive = 0, 0, np.ones(4 * STUDIES, bool), np.ones(4 * STUDIES, bool)
     for at, blocks in enumerate(ends):
         looks = plan_looks(3, 3, list(pairwise(ends))[:at])
@@ -141,7 +142,7 @@ def test_an_extended_study_keeps_its_error_rate(truth: float) -> None:
             wrong, unsafe = (wrong, unsafe + false.sum()) if is_naive else (wrong + false.sum(), unsafe)
             still &= ~(shown | small)
     assert 100 * wrong / (4 * STUDIES) <= 5.0
-    assert 100 * unsafe / (4 * STUDIES) > 6.0, "without shares the bar is broken"
+    assert 100 * unsafe / (4 * STUDIES) > 8.0, "without shares the bar is broken"
 
 
 def normal_quantiles(simulated: Studies, found: Measured) -> tuple[Measured, bool]:

@@ -100,7 +100,7 @@ def test_a_plan_is_shown_with_its_duration_and_starts_nothing(
     assert done.returncode == 0, done.stderr
     assert "case deep: outstanding 8" in done.stdout
     assert "2 blocks: " in done.stdout
-    assert "certainty: 2 blocks show large effects only" in done.stdout
+    assert "2 blocks show a change of" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["depth.toml"]
 
 

@@ -156,3 +156,11 @@ def test_a_study_beside_its_own_topology(tmp_path: Path) -> None:
     topology = load_study(tmp_path / "study.toml").sans[0].topology
     assert topology is not None
     assert [host.name for host in topology.hosts] == ["h7"]
+
+
+def test_a_case_without_settings_is_the_baseline_once_more() -> None:
+    """A/A: it shows what a comparison finds when nothing was changed."""
+    study = parse_study(TEXT.replace("[repeat]", '[[case]]\nname = "again"\n\n[repeat]'))
+    again = study.case("again")
+    assert again.changed == ()
+    assert again.settings == study.baseline.settings

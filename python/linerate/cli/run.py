@@ -87,11 +87,11 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    where = Where(VirtualTime.of(virtual_time, hosts), hosts, hosts_python, hosts_address)
-    targets = where.targets(target or [], map_ or [])
-    fitted = options.fitted(asked, overrides, targets, map_ or [], volumes, strict=strict)
+    where, maps = Where(VirtualTime.of(virtual_time, hosts), hosts, hosts_python, hosts_address), map_ or []
+    fitted = options.fitted(asked, overrides, where.targets(target or [], maps), maps, volumes, strict=strict)
     if dry_run:
-        return _show(fitted, where)
+        _show(fitted, where)
+        return
     keep = Keep(output, not no_report, vdbench_output, page)
     with _machine(fitted.plan.name, wait=wait), where.loader() as load:
         _run_plan(fitted.to_luns(load).told(json=json), asked, keep, where, load, overwrite, json=json)

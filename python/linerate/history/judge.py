@@ -21,7 +21,7 @@ from linerate.history.model import (
     WorkloadResult,
 )
 
-DEFAULT_METRICS = ("iops", "mib_s", "response_ms", "p99_ms")
+DEFAULT_METRICS = ("iops", "mib_s", "service_ms", "response_ms", "p99_ms")
 _STUDIES_ONLY = (
     Metric("lan_mib_s", "LAN throughput", "MB/s", +1),
     Metric("array_cpu_percent", "array CPU", "%", -1),

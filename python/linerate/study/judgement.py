@@ -45,7 +45,7 @@ def undecided(directory: StudyDirectory, block: int) -> frozenset[tuple[str, str
         try:
             effects = list(judgement_of(directory, against, look).primary())
         except UserError:
-            continue  # no run of it yet: nothing can be decided by repeating the others
+            effects = []  # no run of it yet: nothing is decided
         decided = {(one.case, one.workload) for one in effects if one.verdict != "undecided"}
         for case, workload in pairs - decided:
             found.add((case, workload))

@@ -13,11 +13,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from linerate.analysis.verdict import Effect, Observation, find_metric, judge
+from linerate.analysis.verdict import Effect, Observation, find_metric
 from linerate.results.files import MANIFEST
 from linerate.study import Study, StudyDirectory, StudyStep
 from linerate.study.conduct import spent_s
 from linerate.study.directory import JOURNAL, RUNS
+from linerate.study.judgement import judgement_of
 from linerate.watch.feed import Update, clear
 from linerate.watch.growing import ChangedFile
 from linerate.watch.run import RUN_KINDS, RunSource
@@ -196,9 +197,7 @@ class StudySource:
         key = blocks << 32 | count  # a run that was lacking may be made up for by `resume`
         if key not in self._judged:
             study = self.directory.study
-            metrics = {workload.name: workload.metric for workload in study.workloads}
-            seen = [one for one in observations if one.block <= blocks]
-            found = judge(seen, study.baseline.name, metrics, margin=study.margin)
+            found = judgement_of(self.directory, study.baseline.name, blocks)
             self._judged[key] = tuple(found.primary())
         return self._judged[key]
 

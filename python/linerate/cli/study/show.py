@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from json import dumps
 
 import typer
 
+from linerate.analysis.verdict import ALPHA, plan_looks
+from linerate.analysis.verdict.power import detectable
 from linerate.cli.duration import span_text
 from linerate.cli.study.comparison import comparison_lines, decided, progress_line
 from linerate.cli.study.places import host_lines, runs_here
@@ -18,17 +21,26 @@ from linerate.study.journal import StepDone
 from linerate.study.remaining import study_progress
 from linerate.study.repeat import missing
 
+_NOISE_PERCENT = (0.5, 2.0)
+"""Scatter of runs on a quiet machine, and on a busy one."""
+
 
 def certainty_text(study: Study) -> str:
-    """What its number of blocks is good for."""
-    blocks = study.repeat.blocks_max
-    if blocks < 6:
-        return (
-            f"{blocks} blocks show large effects only: few blocks make wide intervals, and what is near the "
-            f"{study.margin:.0%} margin stays undecided (6 blocks decide most of it)"
-        )
+    """Which change its number of blocks finds, before anything is measured."""
+    repeat = study.repeat
+    comparisons = sum(len(case.workloads) for case in study.cases[1:])
+    if repeat.blocks_max == 1:
+        return "1 block shows ratios and proves nothing; measure at least 3"
+    share = plan_looks(repeat.blocks_min, repeat.blocks_max).shares[-1]
+    spread = math.sqrt(1 + 1 / repeat.baselines)
+    found = [
+        f"{detectable(noise * spread, repeat.blocks_max, ALPHA * share / max(comparisons, 1)):.2g} %"
+        for noise in _NOISE_PERCENT
+    ]
     return (
-        f"up to {blocks} blocks: effects of twice the {study.margin:.0%} margin are found on a quiet machine"
+        f"if runs scatter by {' or '.join(f'{noise:g} %' for noise in _NOISE_PERCENT)}, "
+        f"{repeat.blocks_max} blocks show a change of {' or '.join(found)} in 80 of 100 studies "
+        f"(1 of {comparisons} comparisons); margin {100 * study.margin:g} %"
     )
 
 

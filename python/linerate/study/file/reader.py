@@ -338,8 +338,12 @@ class _Reader:
             own = _settings_of(table)
             self._check_settings((*key, "settings"), own)
             changed = tuple(name for name, value in own.items() if common.get(name) != value)
-            if not changed:
-                self._error((*key, "settings"), "nothing differs from the baseline", "change a setting")
+            if own and not changed:
+                self._error(
+                    (*key, "settings"),
+                    "nothing differs from the baseline",
+                    "change a setting; a case without settings compares the baseline with itself",
+                )
             cases.append(self._case(key, table, {**common, **own}, changed))
         return cases
 

@@ -355,7 +355,9 @@ impl Group {
         let rows = self.geometry.all_rows(stripe);
         let unit = self.geometry.unit(rows);
         let discarding = self.alive().into_iter().map(|(slot, disk)| {
-            self.checksums.forget(slot, unit..unit + rows.len / UNIT);
+            if self.options.checksums {
+                self.checksums.set_zeros(slot, unit..unit + rows.len / UNIT);
+            }
             self.space.give_back(slot, stripe);
             self.discard_member(slot, disk, rows)
         });
