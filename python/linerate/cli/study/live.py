@@ -16,7 +16,7 @@ from linerate.cli.study.lines import began_lines, figure, notice_lines, step_tex
 from linerate.cli.view.resizable import ResizableLive
 from linerate.study import StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
-from linerate.study.journal import StepDone
+from linerate.study.journal import SessionEnded, StepDone
 from linerate.study.remaining import study_progress
 
 _AROUND_TABLE = 6
@@ -53,6 +53,8 @@ class StudyLive:
             case StepDone():
                 self._done(event)
             case _:
+                if isinstance(event, SessionEnded):
+                    self._decided = decided(self._directory)
                 self._say(*notice_lines(event))
         self._live.refresh()
 
