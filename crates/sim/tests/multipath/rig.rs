@@ -215,9 +215,11 @@ impl Rig {
                 self.outcome.paths_failed += 1;
                 self.outcome.requeued += u64::from(requeued);
                 let since = self.faults.since(path).filter(|_| requeued > 0);
-                // Failovers to this path from a path that failed before start again.
+                // Failovers to this path from a path that failed before start again. A reset has no duration: its fault
+                // is over when it is seen.
+                let again = if requeued > 0 { since.unwrap_or(event.at) } else { 0 };
                 for open in self.open_failovers.iter_mut().flatten() {
-                    *open = (*open).max(since.unwrap_or(0));
+                    *open = (*open).max(again);
                 }
                 self.open_failovers[path] = self.open_failovers[path].or(since);
             }

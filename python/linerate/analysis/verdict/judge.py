@@ -22,7 +22,7 @@ from linerate.analysis.verdict.metric import METRICS, find_metric
 from linerate.analysis.verdict.model import Effect, Judgement, Observation, Verdict
 from linerate.analysis.verdict.noise import drift, noise_floor, stray_blocks
 from linerate.analysis.verdict.power import blocks_needed
-from linerate.analysis.verdict.warnings import warnings_about
+from linerate.analysis.verdict.warnings import notes_about, warnings_about
 from linerate.errors import UserError
 
 MARGIN = 0.05  # of the NIC paper: smaller differences were not acknowledged
@@ -78,7 +78,8 @@ def judge(
         effects=tuple(effects),
         noise_floor=tuple(floors),
         drifts=tuple(drifts),
-        warnings=tuple(warnings_about(primary, baseline, effects, floors, drifts)),
+        warnings=tuple(warnings_about(primary, baseline, effects, floors)),
+        notes=tuple(notes_about(primary, baseline, effects, floors, drifts)),
         looks=looks,
     )
 

@@ -171,7 +171,8 @@ class Judgement:
     """Everything that the observations of a study allow to say about its cases.
 
     `margin` is the relative difference below which a difference does not matter (0.05 = 5 %). `warnings` name
-    what weakens the judgement as a whole, one sentence each. `looks` tells when the results were looked at.
+    what may shift a verdict, `notes` what the intervals account for, one sentence each. `looks` tells when the results
+    were looked at.
     """
 
     baseline: str
@@ -181,6 +182,7 @@ class Judgement:
     noise_floor: tuple[NoiseFloor, ...]
     drifts: tuple[Drift, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     looks: Looks = field(default_factory=Looks)
 
     def effect(self, case: str, workload: str, metric: str | None = None) -> Effect | None:

@@ -1,4 +1,4 @@
-"""What weakens a judgement as a whole, one sentence each, with what to do about it."""
+"""What weakens a judgement as a whole, or is to be known about it: one sentence each."""
 
 from __future__ import annotations
 
@@ -14,15 +14,28 @@ _SHUFFLE_FROM_BLOCKS = 4
 
 
 def warnings_about(
+    tables: Sequence[Table], baseline: str, effects: Sequence[Effect], floors: Sequence[NoiseFloor]
+) -> Iterator[str]:
+    """What may shift a verdict. `tables` are those of the primary metrics."""
+    yield from _unclean(tables, floors)
+    for table in tables:
+        yield from _order(table, baseline)
+    yield from _strays(effects)
+
+
+def notes_about(
     tables: Sequence[Table],
     baseline: str,
     effects: Sequence[Effect],
     floors: Sequence[NoiseFloor],
     drifts: Sequence[Drift],
 ) -> Iterator[str]:
-    """Every warning about the judgement; `tables` are those of the primary metrics."""
+    """What the intervals and the number of blocks account for already, or what the study chose."""
     yield from _few_blocks([effect for effect in effects if effect.primary])
-    yield from _noise(tables, floors)
+    known = {(floor.workload, floor.metric) for floor in floors}
+    missing = [table.workload for table in tables if (table.workload, table.metric.name) not in known]
+    if missing:
+        yield f"the baseline ran once per block, so there is no noise floor for {', '.join(missing)}"
     for item in drifts:
         if item.shown:
             unit = "%" if item.scale == "ratio" else f" {METRICS[item.metric].unit}"
@@ -31,9 +44,7 @@ def warnings_about(
                 "of a block to the last: the order is shuffled, so verdicts hold, but warm up or settle for longer"
             )
     for table in tables:
-        yield from _order(table, baseline)
         yield from _unusable(table, baseline)
-    yield from _strays(effects)
 
 
 def _few_blocks(effects: Sequence[Effect]) -> Iterator[str]:
@@ -46,11 +57,8 @@ def _few_blocks(effects: Sequence[Effect]) -> Iterator[str]:
         )
 
 
-def _noise(tables: Sequence[Table], floors: Sequence[NoiseFloor]) -> Iterator[str]:
+def _unclean(tables: Sequence[Table], floors: Sequence[NoiseFloor]) -> Iterator[str]:
     known = {(floor.workload, floor.metric): floor for floor in floors}
-    missing = [table.workload for table in tables if (table.workload, table.metric.name) not in known]
-    if missing:
-        yield f"no noise floor for {', '.join(missing)}: run the baseline twice in every block"
     for table in tables:
         floor = known.get((table.workload, table.metric.name))
         if floor is not None and not floor.clean:

@@ -190,7 +190,7 @@ def _warnings(directory: StudyDirectory) -> _Warnings:
     ]
     harm = {step.directory: _harm(directory, step) for step in directory.measured.values()}
     harmed = {place: what for place, what in harm.items() if what}
-    warnings = [*verdicts.judgement.warnings, *verdicts.void]
+    warnings = [*verdicts.judgement.warnings, *verdicts.judgement.notes, *verdicts.void]
     warnings += [f"{line}: no run of it" for line in verdicts.missing]
     warnings += [f"{place}: {what}" for place, what in harmed.items()]
     return _Warnings(runs, open_ones, warnings, list(harmed))

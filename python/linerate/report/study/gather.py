@@ -107,6 +107,7 @@ def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement)
     findings += [
         Finding(rule="judgement", severity="caution", reason=warning) for warning in judgement.warnings
     ]
+    findings += [Finding(rule="judgement", severity="note", reason=note) for note in judgement.notes]
     for step in directory.steps:
         if step.state != "complete":
             reason = f"a run was not counted: {step.reason or step.state}"

@@ -35,10 +35,15 @@ class SettingValue:
 
     @property
     def held(self) -> bool:
-        """What was read back is what was asked for, as far as it could be read; the word max asks for a number."""
-        return self.read_back in ("", self.asked) or (
-            self.read_back[:1].isdigit() and not self.asked[:1].isdigit()
-        )
+        """What was read back is what was asked for, as far as it could be read.
+
+        The word max asks for a number. "on" asks for any kind of a setting that has several, such as flow control.
+        """
+        if self.read_back in ("", self.asked):
+            return True
+        if self.asked == "on":
+            return self.read_back not in ("off", "none")
+        return self.read_back[:1].isdigit() and not self.asked[:1].isdigit()
 
 
 @dataclass(frozen=True, slots=True)
