@@ -178,8 +178,7 @@ def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]
         )
     elif fewest < 4:
         warnings.append(
-            f"{fewest} runs on a side: a permutation test cannot reach 5 %, and the bounds assume "
-            "that runs scatter normally"
+            f"{fewest} runs on a side: the bounds are wide, and they assume that runs scatter normally"
         )
     for side, runs in (("A", a), ("B", b)):
         for run in runs:
