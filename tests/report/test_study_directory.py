@@ -11,10 +11,13 @@ import pytest
 from linerate.analysis.verdict import Judgement, Observation, judge
 from linerate.cli import main
 from linerate.report.study import StudyPage, study_page, write_study_report
+from linerate.report.study.build import render_study
 from linerate.report.study.model import Recommendation
 from linerate.report.study.recommend import recommend
+from linerate.report.study.verdicts import verdict_lines
 from linerate.results import RunDirectory
 from linerate.study import Case, StudyDirectory
+from linerate.study.journal import StepDone
 
 from tests.report.test_page import Page, assert_self_contained
 from tests.support.samples.study_directory import BASE, REFUSED, make_study_directory, sample_study
@@ -245,3 +248,17 @@ def test_a_study_has_no_vdbench_output(
 ) -> None:
     assert main(["report", str(directory.path), "--vdbench-output", str(tmp_path / "v")]) == 2
     assert "a study has no vdbench output" in capsys.readouterr().err
+
+
+def test_a_case_whose_runs_were_all_void_keeps_its_row_and_says_so(directory: StudyDirectory) -> None:
+    void = [
+        entry.model_copy(update={"state": "void", "reason": "the fabric fell behind"})
+        if isinstance(entry, StepDone) and (entry.case, entry.workload) == ("jumbo", "8k-random")
+        else entry
+        for entry in directory.entries
+    ]
+    page = study_page(StudyDirectory(directory.path, directory.record, tuple(void)))
+    assert page.void == {("jumbo", "8k-random")}
+    (line,) = [line for line in verdict_lines(page) if line.endswith("all runs void")]
+    assert line.split()[:2] == ["8k-random", "jumbo"]
+    assert render_study(page).count("all runs void") == 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from linerate.analysis.verdict import Effect
+from linerate.report.study import words
 
 _BAR_PX = 10
 _CAP_PX = 4
@@ -85,8 +86,17 @@ def row(effect: Effect, scale: Scale, margin: float) -> Markup:
     # The inner drawing starts in the middle of the row, however tall its case's name makes it.
     front = [_bar(effect, scale), _dots(effect, scale), _interval(effect, scale)]
     return Markup(
-        f'<svg class="row" aria-hidden="true">{"".join(behind)}<svg y="50%">{"".join(front)}</svg></svg>'
+        f'<svg class="row" aria-hidden="true"><title>{_tooltip(effect)}</title>{"".join(behind)}'
+        f'<svg y="50%">{"".join(front)}</svg></svg>'
     )
+
+
+def _tooltip(effect: Effect) -> str:
+    """The figures of a row, with those of its blocks."""
+    unit = "points" if effect.scale == "difference" else "%"
+    blocks = ", ".join(f"{change:+.1f}" for change in by_block(effect))
+    interval = f" (95 % interval {words.bounds(effect)})" if effect.change_low is not None else ""
+    return f"{words.change(effect)}{interval}; blocks, {unit}: {blocks}"
 
 
 def by_block(effect: Effect) -> list[float]:

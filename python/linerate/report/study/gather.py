@@ -61,6 +61,7 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         state=directory.state,
         reason=directory.reason,
         validity=_validity(directory, runs, judgement),
+        void=_void(directory),
         judgement=judgement,
         cases=tuple(_case(directory, case, runs) for case in study.cases),
         workloads=workloads,
@@ -99,6 +100,12 @@ def _runs(directory: StudyDirectory) -> Iterator[_Run]:
             continue
         if manifest.steps:
             yield _Run(done, manifest.steps[-1], manifest.validity.findings if manifest.validity else ())
+
+
+def _void(directory: StudyDirectory) -> frozenset[tuple[str, str]]:
+    counted = {(step.case, step.workload) for step in directory.measured.values()}
+    void = {(step.case, step.workload) for step in directory.steps if step.state == "void"}
+    return frozenset(void - counted)
 
 
 def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement) -> Validity:

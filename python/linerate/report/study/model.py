@@ -121,6 +121,8 @@ class StudyPage:
     text: str = field(default="", repr=False)
     layouts: tuple[LayoutPart, ...] = ()
     faults: tuple[FaultPart, ...] = ()
+    void: frozenset[tuple[str, str]] = frozenset()
+    """(case, workload) of which every run was void: they keep their place in the tables."""
 
     @property
     def runs(self) -> int:

@@ -98,6 +98,12 @@ def verdict_lines(page: StudyPage) -> list[str]:
                     effect.verdict,
                 ]
             )
+        nothing = figures.NOTHING
+        rows += [
+            [part.name, case.name, part.metric.name, *[nothing] * (len(COLUMNS) - 4), "all runs void"]
+            for case in page.cases
+            if (case.name, part.name) in page.void
+        ]
     lines = aligned(rows, last_left=True)
     return [*lines, *(f"not applicable  {case.name}: {case.not_applicable}" for case in page.not_applicable)]
 
@@ -210,6 +216,8 @@ def _cell(page: StudyPage, case: CasePart, workload: str, form: str) -> Text:
         part = next(part for part in page.workloads if part.name == workload)
         return Text(f"{words.value(page.baseline_value(part), part.metric):>8}", style="dim")
     effect = page.judgement.effect(case.name, workload)
+    if (case.name, workload) in page.void:
+        return Text("all runs void", style="red")
     if effect is None:
         return Text(figures.NOTHING, style="dim")
     return Text(_written(effect, form), style=_STYLES[effect.verdict])
