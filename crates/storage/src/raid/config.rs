@@ -176,7 +176,7 @@ impl RaidLevel {
         self.to_string().to_uppercase().replace("RAID", "RAID ")
     }
 
-    /// How many disks, whichever they are, may fail without a loss.
+    /// How many disks may fail without a loss, in any combination.
     pub fn tolerance(self, members: usize) -> usize {
         match self {
             Self::Raid0 => 0,

@@ -103,7 +103,7 @@ impl World {
         online.map(|member| member.name).filter(|name| !bays.doomed.contains(name)).collect()
     }
 
-    /// How many more members, whichever they are, may fail now without a loss. None while the set is initialised, or
+    /// How many more members may fail now without a loss, in any combination. None while the set is initialised, or
     /// recovers from a power cut: then there is less redundancy than the disks suggest.
     fn headroom(&self) -> usize {
         let (status, sound) = (self.set.status(), self.sound().len());

@@ -115,21 +115,20 @@ impl Checksums {
 
     /// The units were given back and read as zeros from now on. What rots in them is found as in any other unit.
     pub(super) fn set_zeros(&self, slot: usize, units: Range<u64>) {
-        let zeros = sum_of(&[0; UNIT as usize]);
-        let mut pages = self.pages.borrow_mut();
-        for unit in units {
-            if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
-                page.put(unit, zeros);
-            }
-        }
+        self.put_all(slot, units, sum_of(&[0; UNIT as usize]));
     }
 
     /// The contents of the units are unknown, and so are their checksums.
     pub(super) fn forget(&self, slot: usize, units: Range<u64>) {
+        self.put_all(slot, units, 0);
+    }
+
+    /// Sets one checksum for all of the units.
+    fn put_all(&self, slot: usize, units: Range<u64>, sum: u32) {
         let mut pages = self.pages.borrow_mut();
         for unit in units {
             if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
-                page.put(unit, 0);
+                page.put(unit, sum);
             }
         }
     }
