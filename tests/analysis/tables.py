@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from linerate.analysis.verdict import ALPHA, MARGIN, plan_looks
+from linerate.analysis.verdict import ALPHA, MARGIN
 from linerate.analysis.verdict.decide import decide, measure
 
+from tests.analysis.extended import false_results_percent
 from tests.support.samples.noisy_studies import CALM, Noise, make_studies
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "statistics.md"
@@ -70,32 +70,14 @@ def power() -> Iterator[str]:
 
 def extended() -> Iterator[str]:
     """Three blocks, then three more as long as the case is undecided: false results of the whole study."""
-    ends = (3, 6, 9, 12)
     yield "| the truth | false result | shares of the looks | every look at 5 % |"
     yield "| --- | --- | --- | --- |"
     for truth, name, what in (
         (HIGH, "an effect on the margin", "no difference"),
         (0.0, "no effect", "a difference"),
     ):
-        simulated = make_studies(
-            np.array([truth]),
-            studies=5 * STUDIES,
-            blocks=ends[-1],
-            noise=replace(CALM, run=0.04),
-            seed=SEED,
-        )
-        wrong = {True: 0.0, False: 0.0}
-        still = {True: np.ones(5 * STUDIES, bool), False: np.ones(5 * STUDIES, bool)}
-        for at, blocks in enumerate(ends):
-            looks = plan_looks(3, 3, list(pairwise(ends))[:at])
-            found = measure(simulated.points()[:, :blocks], (LOW, HIGH), ALPHA)
-            for shared, share in ((True, looks.share(blocks)), (False, 1.0)):
-                rows = (values.reshape(-1, 1) for values in (found.centre, found.p, found.p_equivalent))
-                decision = decide(*rows, (LOW, HIGH), ALPHA, share)
-                shown, small = decision.direction[:, 0] != 0, decision.equivalent[:, 0]
-                wrong[shared] += float(((small if truth else shown) & still[shared]).mean())
-                still[shared] &= ~(shown | small)
-        yield f"| {name} | {what} | {100 * wrong[True]:.1f} % | {100 * wrong[False]:.1f} % |"
+        with_shares, without = false_results_percent(truth, studies=5 * STUDIES, seed=SEED)
+        yield f"| {name} | {what} | {with_shares:.1f} % | {without:.1f} % |"
 
 
 def main() -> None:

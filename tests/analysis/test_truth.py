@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from linerate.analysis.verdict import ALPHA, MARGIN, judge, plan_looks
+from linerate.analysis.verdict import ALPHA, MARGIN, judge
 from linerate.analysis.verdict.decide import Decision, Measured, decide, measure
 from scipy import stats
 
+from tests.analysis.extended import false_results_percent
 from tests.support.samples.noisy_studies import CALM, Noise, Studies, make_studies
 
 STUDIES = 1_000
@@ -128,21 +128,9 @@ def test_more_blocks_never_widen_the_expected_interval() -> None:
 @pytest.mark.parametrize("truth", [HIGH, 0.0], ids=["on-the-margin", "nothing"])
 def test_an_extended_study_keeps_its_error_rate(truth: float) -> None:
     """Three blocks, and three more as long as the case is undecided, up to twelve."""
-    ends = (3, 6, 9, 12)
-    noise = replace(CALM, run=0.04)
-    simulated = make_studies(np.array([truth]), studies=4 * STUDIES, blocks=12, noise=noise, seed=SEED)
-    wrong, unsafe, open_ones, naive = 0, 0, np.ones(4 * STUDIES, bool), np.ones(4 * STUDIES, bool)
-    for at, blocks in enumerate(ends):
-        looks = plan_looks(3, 3, list(pairwise(ends))[:at])
-        found = measure(simulated.points()[:, :blocks], (LOW, HIGH), ALPHA)
-        for shares, still, is_naive in ((looks.share(blocks), open_ones, False), (1.0, naive, True)):
-            decision = decided(found, 1, shares)
-            shown, small = decision.direction[:, 0] != 0, decision.equivalent[:, 0]
-            false = (small if truth else shown) & still
-            wrong, unsafe = (wrong, unsafe + false.sum()) if is_naive else (wrong + false.sum(), unsafe)
-            still &= ~(shown | small)
-    assert 100 * wrong / (4 * STUDIES) <= 5.0
-    assert 100 * unsafe / (4 * STUDIES) > 8.0, "without shares the bar is broken"
+    with_shares, without = false_results_percent(truth, studies=4 * STUDIES, seed=SEED)
+    assert with_shares <= 5.0
+    assert without > 8.0, "without shares the bar is broken"
 
 
 def normal_quantiles(simulated: Studies, found: Measured) -> tuple[Measured, bool]:

@@ -96,7 +96,7 @@ def test_who_waits_is_told_for_whom_and_goes_on_when_it_ends() -> None:
     assert "waiting" in told[0]
 
 
-def test_what_an_earlier_holder_wrote_names_nobody(file: Path) -> None:
+def test_an_earlier_holder_is_not_named(file: Path) -> None:
     with _held() as gone:
         pass
     with file.open() as text:

@@ -79,7 +79,7 @@ def test_the_seed_and_settings_do_not_make_another_workload_but_the_load_does(tm
     }
 
 
-def test_curve_points_are_one_workload_whatever_the_maximum_was(tmp_path: Path) -> None:
+def test_curve_points_of_different_maxima_are_one_workload(tmp_path: Path) -> None:
     for number, rate in enumerate((1000.0, 1100.0)):
         arrival = {"arrival": {"kind": "open", "rate_iops": rate}}
         dated_run(tmp_path / f"{number}", number, replace(LOAD, name="rd1_(50%)", spec=arrival))

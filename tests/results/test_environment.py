@@ -57,7 +57,7 @@ def test_facts_are_read_from_where_linux_keeps_them(tmp_path: Path) -> None:
     ("below", "shown"), [((), False), (("device",), True), (("lower_eth0", "device"), True)]
 )
 def test_only_an_adapter_has_a_link_speed(below: tuple[str, ...], shown: bool, tmp_path: Path) -> None:
-    """A veth port says 10,000 Mbit/s whatever the line of its lab is."""
+    """A veth port always says 10,000 Mbit/s; the line of its lab may have another rate."""
     port = tmp_path / "sys/class/net/lo"
     port.joinpath(*below).mkdir(parents=True)
     (port / "speed").write_text("10000\n")

@@ -1,16 +1,16 @@
 """Summaries of runs, checks of their results, and comparisons.
 
 Open `summary.py` first: it turns a run directory into summary rows. `check.py` checks them with the rules of
-`rules/`; `bottleneck.py` says what limited a run; `compare.py` puts two sets of runs side by side, and `condition.py`
+`rules/`; `limits/` says what limited a run; `compare.py` puts two sets of runs side by side, and `condition.py`
 holds limits against their changes; `verdict/` judges a whole study. `metric.py` says what a metric is. Nothing here
 writes or draws.
 """
 
-from linerate.analysis.bottleneck import Bottleneck, bottleneck, bottleneck_of_run, limit_of
 from linerate.analysis.check import check_run
 from linerate.analysis.compare import MetricComparison, RunComparison, StepComparison, compare_runs
 from linerate.analysis.condition import Condition, ConditionResult, judge_conditions, parse_condition
 from linerate.analysis.difference import Difference
+from linerate.analysis.limits.bottleneck import Bottleneck, bottleneck, bottleneck_of_run, limit_of
 from linerate.analysis.summary import (
     OpSummary,
     PartSummary,

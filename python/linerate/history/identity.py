@@ -1,4 +1,4 @@
-"""Which workloads are the same: the same load on the same volumes, whatever the seed and the settings.
+"""Which workloads are the same: the same load on the same volumes. Seed and settings may differ.
 
 Settings are not part of a workload, so that a line goes on when they change, and the change is marked. The rate of a
 curve point is not part of it either: it follows from the maximum of the same run.

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from linerate.analysis.compare import METRICS as RUN_METRICS
 from linerate.analysis.difference import fact_label
-from linerate.analysis.metric import Metric
+from linerate.analysis.metric import METRICS, Metric
 from linerate.errors import UserError
 from linerate.history.change_points import change_points
 from linerate.history.model import (
@@ -22,15 +22,10 @@ from linerate.history.model import (
 )
 
 DEFAULT_METRICS = ("iops", "mib_s", "service_ms", "response_ms", "p99_ms")
-_STUDIES_ONLY = (
-    Metric("lan_mib_s", "LAN throughput", "MB/s", +1),
-    Metric("array_cpu_percent", "array CPU", "%", -1),
-    Metric("capacity_gib", "capacity", "GiB", +1),
-    Metric("replication_s_per_gib", "replication time", "s/GiB", -1),
-    Metric("retransmit_percent", "retransmits", "%", -1),
-)
-_METRICS: Mapping[str, Metric] = {
-    metric.name: metric for metric in (*(metric for metric, _ in RUN_METRICS), *_STUDIES_ONLY)
+_OF_RUNS = {metric.name: metric for metric, _ in RUN_METRICS}
+# What both have has the label of the run tables.
+_METRICS: Mapping[str, Metric] = _OF_RUNS | {
+    name: metric for name, metric in METRICS.items() if name not in _OF_RUNS
 }
 METRIC_NAMES = tuple(_METRICS)
 _KINDS: Mapping[str, ChangeKind] = {"host": "host", "cpu": "host", "memory": "host", "version": "version"}

@@ -99,7 +99,7 @@ def _opened(path: Path) -> int:
             file = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return _regular(os.open(path, flags), path)
-        os.fchmod(file, 0o666)  # whatever the umask: other users take this lock, too
+        os.fchmod(file, 0o666)  # the umask may forbid it, but other users take this lock, too
         return file
     except OSError as error:
         raise HostError(

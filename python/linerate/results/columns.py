@@ -45,6 +45,16 @@ ROW_COLUMNS = _columns_of(CounterRow)
 USAGE_COLUMNS = _columns_of(Usage)
 PATH_COLUMNS = _columns_of(PathRow)
 ARRAY_COLUMNS = _columns_of(ArrayRow)
+PATH_SUMS = (
+    "read_ios",
+    "write_ios",
+    "read_bytes",
+    "write_bytes",
+    "service_sum_ns",
+    "requeued",
+    "retransmits",
+)
+"""Columns of paths that intervals may be added up by."""
 INTERVALS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **ROW_COLUMNS}
 USAGE_SCHEMA: dict[str, pl.DataType] = {**_KEY, **USAGE_COLUMNS}
 PATHS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **PATH_COLUMNS}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from linerate.analysis.verdict import Judgement, Looks, judge, plan_looks
 from linerate.errors import UserError
 from linerate.study.directory import StudyDirectory
@@ -28,8 +30,12 @@ def undecided(directory: StudyDirectory, block: int) -> frozenset[tuple[str, str
     None without such a look. Of a comparison with another case than the baseline, both cases count.
     """
     look = looks_of(directory).before(block)
-    if look is None:
-        return None
+    return None if look is None else _undecided_at(directory, look)
+
+
+# Blocks after one look have one answer, and a study asks for each of its blocks. A directory does not change.
+@lru_cache(maxsize=4)
+def _undecided_at(directory: StudyDirectory, look: int) -> frozenset[tuple[str, str]]:
     study = directory.study
     others = {claim.against for claim in study.claims} - {study.baseline.name}
     lost = directory.not_applicable

@@ -1,4 +1,4 @@
-"""Polls a source while somebody wants to know, and hands its messages to every reader.
+"""Polls a source while it has readers, and hands its messages to each of them.
 
 Without readers nothing is polled: a page in a hidden tab, and a server without browsers, cost nothing.
 """

@@ -1,4 +1,4 @@
-"""The figures that a study compares: times of one kind, whatever the load."""
+"""The figures that a study compares: times of one kind, for paced and other loads."""
 
 from __future__ import annotations
 

@@ -11,9 +11,27 @@ flight, each taking so long, and the round trip says how much of it is the netwo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from statistics import median
+from typing import Literal
 
-from linerate.analysis.verdict.model import Attribution, Limit, Observation
+from linerate.analysis.observation import Observation
+
+Limit = Literal[
+    "fabric lag",
+    "host CPU",
+    "array CPU",
+    "machine CPU",
+    "receive window",
+    "send buffer",
+    "link",
+    "loss",
+    "disks",
+    "array service",
+    "latency",
+    "load",
+    "unknown",
+]
 
 DISKS_FULL_PERCENT = 90.0
 FABRIC_LAG_MS_MAX = 1.0  # below, it limits nothing
@@ -33,6 +51,20 @@ WORST = frozenset({"io_errors", "failover_s", "slow_ios", "response_max_ms", "st
 """Figures of faults: one block in which the application noticed is one too many."""
 
 Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What held a case back under a workload: one sentence with the figures that say so.
+
+    `figures` are the medians over the blocks that the sentence was drawn from.
+    """
+
+    case: str
+    workload: str
+    limit: Limit
+    sentence: str
+    figures: Mapping[str, float]
 
 
 def attribute(observations: Iterable[Observation]) -> tuple[Attribution, ...]:

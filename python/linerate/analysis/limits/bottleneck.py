@@ -1,6 +1,6 @@
 """What limited a run, in one sentence per step and one for the whole run.
 
-The figures of a step are explained as those of a study are (`linerate.analysis.verdict.attribution`). Two things are
+The figures of a step are explained as those of a study are (`attribution.py`). Two things are
 known of a single run only: whether its load generator was full, and the port of a real host, whose speed and traffic
 tell how full the line was.
 """
@@ -14,10 +14,10 @@ from typing import Any
 
 from linerate.analysis.arrays import array_figures
 from linerate.analysis.figures import figures_of
+from linerate.analysis.limits.attribution import Limit, attribute
+from linerate.analysis.observation import Observation
 from linerate.analysis.rules.base import pace_kept
 from linerate.analysis.summary import StepSummary
-from linerate.analysis.verdict.attribution import attribute
-from linerate.analysis.verdict.model import Limit, Observation
 from linerate.results import RunDirectory
 
 WORKER_FULL = 0.95  # of a CPU per worker

@@ -20,20 +20,12 @@ import polars as pl
 
 from linerate.analysis.summary import MIB, NS_PER_MS
 from linerate.results import RunDirectory
+from linerate.results.columns import PATH_SUMS
 
 Side = Literal["host", "array"]
 
 _NAMED_BY_PORTS = re.compile(r"([^.\s]+\.[^.\s]+?)-([^.\s]+\.[^.\s]+)")
 _SESSION = re.compile(r"#\d+$")
-_SUMS = (
-    "read_ios",
-    "write_ios",
-    "read_bytes",
-    "write_bytes",
-    "service_sum_ns",
-    "requeued",
-    "retransmits",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +202,7 @@ def _part(run: RunDirectory, step: str, number: int) -> _Part | None:
 
 def _paths(rows: pl.DataFrame, seconds: float, moved: int) -> list[PathFigures]:
     table = rows.group_by("path", "host_port", "array_port", maintain_order=True).agg(
-        *(pl.col(name).sum() for name in _SUMS),
+        *(pl.col(name).sum() for name in PATH_SUMS),
         pl.col("service_max_ns").max(),
         pl.col("state").last(),
     )
@@ -266,7 +258,7 @@ def _meetings(rows: pl.DataFrame, seconds: float, side: Side) -> list[Meeting]:
 
 
 def _row_of(rows: pl.DataFrame) -> dict[str, int]:
-    return rows.select(pl.col(name).sum() for name in _SUMS).row(0, named=True)
+    return rows.select(pl.col(name).sum() for name in PATH_SUMS).row(0, named=True)
 
 
 def _drops(counters: Mapping[str, float]) -> dict[str, int]:

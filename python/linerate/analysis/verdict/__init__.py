@@ -13,13 +13,14 @@ block, so that drift from block to block cancels. From there:
 5. `noise.py` compares the baseline with itself, and looks for drift along the blocks.
 6. `warnings.py` says what weakens the judgement as a whole.
 
-A run's numbers come from `linerate.analysis.figures`; `attribution.py` names what limited each case, and `claims.py`
-sets published findings beside the effects.
+A run's numbers come from `linerate.analysis.figures`; `linerate.analysis.limits` names what limited each case, and
+`claims.py` sets published findings beside the effects.
 """
 
 from linerate.analysis.figures import figures_of
-from linerate.analysis.metric import Metric, Scale
-from linerate.analysis.verdict.attribution import attribute
+from linerate.analysis.limits.attribution import Attribution, Limit, attribute
+from linerate.analysis.metric import METRICS, Metric, Scale, find_metric
+from linerate.analysis.observation import Observation
 from linerate.analysis.verdict.claims import (
     Expectation,
     PublishedClaim,
@@ -29,21 +30,17 @@ from linerate.analysis.verdict.claims import (
 )
 from linerate.analysis.verdict.judge import ALPHA, MARGIN, judge
 from linerate.analysis.verdict.looks import Looks, plan_looks
-from linerate.analysis.verdict.metric import METRICS, find_metric
 from linerate.analysis.verdict.model import (
     GAINS,
     LOSSES,
     VERDICTS,
-    Attribution,
     ClaimOutcome,
     ClaimVerdict,
     Deviance,
     Drift,
     Effect,
     Judgement,
-    Limit,
     NoiseFloor,
-    Observation,
     Verdict,
 )
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linerate.analysis.metric import Metric
+from linerate.analysis.observation import Observation
 from linerate.analysis.verdict.estimate import Array
-from linerate.analysis.verdict.model import Observation
 
 LOG_RATIO_MAX = 700.0  # with two blocks a bound may be anywhere; beyond this it is no floating-point number
 COUNTED = frozenset({"iops", "mib_s"})

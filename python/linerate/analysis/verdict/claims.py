@@ -33,10 +33,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, PositiveFloat, ValidationError
 
+from linerate.analysis.limits.attribution import Attribution
+from linerate.analysis.metric import METRICS
 from linerate.analysis.verdict.explanation import disks_apart, hidden_by_network
-from linerate.analysis.verdict.metric import METRICS
 from linerate.analysis.verdict.model import (
-    Attribution,
     ClaimOutcome,
     ClaimVerdict,
     Deviance,

@@ -13,13 +13,13 @@ from dataclasses import fields
 
 import numpy as np
 
-from linerate.analysis.metric import Metric
+from linerate.analysis.metric import METRICS, Metric, find_metric
+from linerate.analysis.observation import Observation
 from linerate.analysis.verdict.blocks import BlockComparison, Table, comparisons, from_scale, tabulate
 from linerate.analysis.verdict.decide import Measured, decide, measure
 from linerate.analysis.verdict.estimate import Array
 from linerate.analysis.verdict.looks import Looks
-from linerate.analysis.verdict.metric import METRICS, find_metric
-from linerate.analysis.verdict.model import Effect, Judgement, Observation, Verdict
+from linerate.analysis.verdict.model import Effect, Judgement, Verdict
 from linerate.analysis.verdict.noise import drift, noise_floor, stray_blocks
 from linerate.analysis.verdict.power import blocks_needed
 from linerate.analysis.verdict.warnings import notes_about, warnings_about
@@ -109,19 +109,19 @@ def _effects(
     rows = [row for table in tables for row in comparisons(table, baseline)]
     if not rows:
         return []
-    margins = np.array([margins_of(row.metric, margin) for row in rows]).T
+    lows, highs = np.array([margins_of(row.metric, margin) for row in rows]).T
     shares = np.array([looks.share(max(row.blocks)) for row in rows])
-    found = _measure(rows, (margins[0], margins[1]), alpha, looks)
+    found = _measure(rows, (lows, highs), alpha, looks)
     decision = decide(
         centre=found.centre,
         p=found.p,
         p_inside=found.p_equivalent,
-        margins=(margins[0], margins[1]),
+        margins=(lows, highs),
         alpha=alpha,
         shares=shares,
     )
     verdicts = [
-        verdict_of(
+        _verdict(
             row.metric, int(decision.direction[at]), bool(decision.matters[at]), bool(decision.equivalent[at])
         )
         for at, row in enumerate(rows)
@@ -134,7 +134,7 @@ def _effects(
         needed = None
         if verdict == "undecided":
             spread = float(found.error[at]) * math.sqrt(len(row.blocks))
-            bounds = (float(margins[0][at]), float(margins[1][at]))
+            bounds = (float(lows[at]), float(highs[at]))
             needed = blocks_needed(
                 float(found.centre[at]), spread, bounds, level * float(shares[at]), len(row.blocks)
             )
@@ -186,7 +186,7 @@ def _measure(
     return Measured(*table)
 
 
-def verdict_of(metric: Metric, direction: int, matters: bool, equivalent: bool) -> Verdict:
+def _verdict(metric: Metric, direction: int, matters: bool, equivalent: bool) -> Verdict:
     """The verdict on a comparison: `direction` of a difference that is shown (0: none is), and whether it matters."""
     if direction:
         is_better = direction == metric.better

@@ -1,4 +1,4 @@
-"""What goes into a judgement and what comes out: plain frozen values.
+"""What comes out of a judgement: plain frozen values.
 
 All of it survives `dataclasses.asdict` and JSON, so that a study directory can keep its verdicts; pydantic's
 `TypeAdapter(Judgement)` reads them back.
@@ -6,7 +6,7 @@ All of it survives `dataclasses.asdict` and JSON, so that a study directory can 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -18,38 +18,6 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 GAINS: frozenset[Verdict] = frozenset({"better", "slightly better"})
 LOSSES: frozenset[Verdict] = frozenset({"worse", "slightly worse"})
 ClaimOutcome = Literal["agrees", "differs", "needs hardware", "not tested"]
-Limit = Literal[
-    "fabric lag",
-    "host CPU",
-    "array CPU",
-    "machine CPU",
-    "receive window",
-    "send buffer",
-    "link",
-    "loss",
-    "disks",
-    "array service",
-    "latency",
-    "load",
-    "unknown",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One run: one case under one workload in one block.
-
-    `values` holds one number per metric (names of `metric.METRICS`; others are ignored), and `ios`, the number of I/Os
-    that a rate was counted from, if it is known. `position` is the run's
-    place in the order of its block, from 0. The baseline may be observed several times in a block: that is the
-    A/A comparison, and makes every verdict sharper. Runs that `check` found void are not observations.
-    """
-
-    case: str
-    workload: str
-    block: int
-    values: Mapping[str, float]
-    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,20 +175,6 @@ class Judgement:
         return next(
             (item for item in self.noise_floor if (item.workload, item.metric) == (workload, metric)), None
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """What held a case back under a workload: one sentence with the figures that say so.
-
-    `figures` are the medians over the blocks that the sentence was drawn from.
-    """
-
-    case: str
-    workload: str
-    limit: Limit
-    sentence: str
-    figures: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

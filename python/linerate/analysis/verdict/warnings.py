@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from linerate.analysis.metric import METRICS
 from linerate.analysis.verdict.blocks import Table
-from linerate.analysis.verdict.metric import METRICS
 from linerate.analysis.verdict.model import Drift, Effect, NoiseFloor
 
 BLOCKS_FEW = 3  # of the seed's repeat rule; fewer give no usable error

@@ -11,7 +11,7 @@ from linerate.errors import UserError
 from linerate.report.study import words
 from linerate.report.tables import aligned
 from linerate.study import StudyDirectory
-from linerate.study.judge import judged
+from linerate.study.judgement import judgement_of
 from linerate.study.remaining import StudyProgress
 
 Decided = dict[tuple[str, str], Effect]
@@ -23,10 +23,10 @@ def decided(directory: StudyDirectory) -> Decided:
     if not directory.measured:
         return {}
     try:
-        effects = judged(directory).judgement.effects
+        judgement = judgement_of(directory, directory.study.baseline.name)
     except UserError:
         return {}
-    return {(one.case, one.workload): one for one in effects if one.primary}
+    return {(one.case, one.workload): one for one in judgement.primary()}
 
 
 def counted(found: Decided) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -13,7 +10,7 @@ from rich.text import Text
 from linerate.cli.duration import duration_text, span_text
 from linerate.cli.study.comparison import Decided, by_case, cell, counted, decided, verdict_style
 from linerate.cli.study.lines import began_lines, figure, notice_lines, step_text, with_entry
-from linerate.cli.view.resizable import ResizableLive
+from linerate.cli.view.resizable import LiveOnTerminal, ResizableLive
 from linerate.study import StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import SessionEnded, StepDone
@@ -24,7 +21,7 @@ _AROUND_TABLE = 6
 _BAR_WIDTH = 30
 
 
-class StudyLive:
+class StudyLive(LiveOnTerminal):
     """A picture that renews itself every second: more often would take CPU time from the load."""
 
     def __init__(self, directory: StudyDirectory, out: Console) -> None:
@@ -116,17 +113,6 @@ class StudyLive:
         if len(cases) > room:
             table.add_row(Text(f"and {len(cases) - room} more", style="dim"))
         return table
-
-    def __enter__(self) -> Self:
-        """Takes over the lower part of the terminal."""
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Gives the terminal back."""
-        self._live.stop()
 
 
 def _left(seconds: float, run_s: float) -> float:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -38,7 +36,7 @@ from linerate.cli.view.events import (
     StepStarted,
     VolumesFound,
 )
-from linerate.cli.view.resizable import ResizableLive
+from linerate.cli.view.resizable import LiveOnTerminal, ResizableLive
 
 INTERVALS_SHOWN = 12
 WIDE_TERMINAL = 125
@@ -50,7 +48,7 @@ _CARRYING = ("active_optimized", "active_non_optimized", "standby", "mixed")
 _RISING = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 
 
-class LiveView:
+class LiveView(LiveOnTerminal):
     """A table that renews itself on a terminal."""
 
     machine_readable = False
@@ -173,17 +171,6 @@ class LiveView:
         steps = len(_RISING) - 1
         marks = "".join(_RISING[round(rate / top * steps)] for rate in self._rates)
         return Text.assemble(("  i/o rate ", "dim"), (marks, "green"), (f" max {top:.0f}", "dim"))
-
-    def __enter__(self) -> Self:
-        """Takes over the lower part of the terminal."""
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Gives the terminal back."""
-        self._live.stop()
 
 
 def _path_table(paths: Sequence[PathFigures]) -> Table:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.control import Control
@@ -42,3 +44,20 @@ class ResizableLive(Live):
                 self.console.control(Control.clear(), Control.home())
                 self.console.print(Group(*self._kept))
         super().refresh()
+
+
+class LiveOnTerminal:
+    """A view whose picture is on the terminal as long as it is entered."""
+
+    _live: ResizableLive
+
+    def __enter__(self) -> Self:
+        """Takes over the lower part of the terminal."""
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Gives the terminal back."""
+        self._live.stop()

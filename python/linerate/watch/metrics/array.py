@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from linerate.watch.array import ArraySource
+from linerate.watch.metrics.family import filled
 
 NS_PER_S = 1e9
 
@@ -53,29 +54,29 @@ def array_metrics(source: ArraySource) -> Iterator[Metric]:
     report, array = source.report, source.report.name
     storage = report.storage
     for name, unit, field, scale, text in _DISK:
-        yield _family(
+        yield filled(
             CounterMetricFamily(name, text, labels=["array", "disk", "raid_set"], unit=unit),
             (([array, one.name, one.raid_set or ""], getattr(one, field) / scale) for one in storage.disks),
         )
     for name, field, text in _RAID_SET:
-        yield _family(
+        yield filled(
             CounterMetricFamily(name, text, labels=["array", "raid_set"]),
             (([array, one.name], getattr(one, field)) for one in storage.raid_sets),
         )
     for name, field, text in _POOL:
-        yield _family(
+        yield filled(
             GaugeMetricFamily(name, text, labels=["array", "pool"], unit="bytes"),
             (([array, one.name], getattr(one, field)) for one in storage.pools),
         )
-    yield _family(
+    yield filled(
         GaugeMetricFamily("linerate_array_disk_state", "1 for the state of a disk.", labels=_STATE_OF_DISK),
         (([array, one.name, one.state], 1.0) for one in storage.disks),
     )
-    yield _family(
+    yield filled(
         GaugeMetricFamily("linerate_array_raid_set_state", "1 for the state.", labels=_STATE_OF_SET),
         (([array, one.name, one.state], 1.0) for one in storage.raid_sets),
     )
-    yield _family(
+    yield filled(
         GaugeMetricFamily(
             "linerate_array_task_done_ratio",
             "How much of a rebuild, scrub or first initialisation is done.",
@@ -84,7 +85,7 @@ def array_metrics(source: ArraySource) -> Iterator[Metric]:
         ),
         (([array, one.name, one.task.kind], one.task.done) for one in storage.raid_sets if one.task),
     )
-    yield _family(
+    yield filled(
         GaugeMetricFamily("linerate_array_sessions", "Sessions of initiators.", labels=["array"]),
         [([array], float(len(report.by_session)))],
     )
@@ -92,11 +93,3 @@ def array_metrics(source: ArraySource) -> Iterator[Metric]:
 
 _STATE_OF_DISK = ["array", "disk", "state"]
 _STATE_OF_SET = ["array", "raid_set", "state"]
-
-
-def _family(
-    family: CounterMetricFamily | GaugeMetricFamily, values: Iterable[tuple[list[str], float]]
-) -> Metric:
-    for of, value in values:
-        family.add_metric(of, value)
-    return family

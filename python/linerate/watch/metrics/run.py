@@ -14,6 +14,7 @@ from prometheus_client.core import (
 )
 
 from linerate.results import Manifest
+from linerate.watch.metrics.family import filled
 from linerate.watch.run import RunSource
 from linerate.watch.run.totals import BUCKETS_NS, RunTotals
 
@@ -105,9 +106,7 @@ def run_metrics(run: RunSource, manifest: Manifest) -> Iterator[Metric]:
         ),
         ("linerate_steps", "Steps that have begun.", len(manifest.steps)),
     ):
-        gauge = GaugeMetricFamily(name, text, labels=["run"])
-        gauge.add_metric([key], value)
-        yield gauge
+        yield filled(GaugeMetricFamily(name, text, labels=["run"]), [([key], value)])
 
 
 def _of_rows(run: str, rows: Sums) -> Iterator[Metric]:
@@ -134,10 +133,7 @@ def _cpu(run: str, totals: RunTotals) -> Metric:
 def _counter(
     name: str, unit: str, text: str, labels: list[str], values: Iterable[tuple[list[str], float]]
 ) -> Metric:
-    family = CounterMetricFamily(name, text, labels=labels, unit=unit)
-    for of, value in values:
-        family.add_metric(of, value)
-    return family
+    return filled(CounterMetricFamily(name, text, labels=labels, unit=unit), values)
 
 
 def _service_times(run: str, totals: RunTotals) -> Metric:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from linerate.study.conduct import spent_s
+from linerate.watch.metrics.family import filled
 from linerate.watch.study import StudySource
 
 
@@ -16,23 +17,24 @@ def study_metrics(source: StudySource) -> Iterator[Metric]:
     directory, key = source.directory, source.path.name
     info = {"study": key, "name": directory.study.name, "state": source.state}
     yield InfoMetricFamily("linerate_study", "The study that is shown.", value=info)
-    runs = CounterMetricFamily(
-        "linerate_study_runs", "Runs that are over, by how.", labels=["study", "state"]
+    states = sorted(Counter(step.state for step in directory.steps).items())
+    yield filled(
+        CounterMetricFamily("linerate_study_runs", "Runs that are over, by how.", labels=["study", "state"]),
+        (([key, state], count) for state, count in states),
     )
-    for state, count in sorted(Counter(step.state for step in directory.steps).items()):
-        runs.add_metric([key, state], count)
-    yield runs
-    spent = CounterMetricFamily(
-        "linerate_study_seconds", "Time that it has run, over all sessions.", labels=["study"], unit="seconds"
+    yield filled(
+        CounterMetricFamily(
+            "linerate_study_seconds",
+            "Time that it has run, over all sessions.",
+            labels=["study"],
+            unit="seconds",
+        ),
+        [([key], spent_s(directory.entries))],
     )
-    spent.add_metric([key], spent_s(directory.entries))
-    yield spent
     blocks = list(directory.plan.blocks())
     for name, text, value in (
         ("linerate_study_runs_counted", "Runs whose figures count.", len(directory.measured)),
         ("linerate_study_runs_planned", "Runs of all blocks, at most.", sum(map(len, blocks))),
         ("linerate_study_blocks_planned", "Blocks, at most.", len(blocks)),
     ):
-        gauge = GaugeMetricFamily(name, text, labels=["study"])
-        gauge.add_metric([key], value)
-        yield gauge
+        yield filled(GaugeMetricFamily(name, text, labels=["study"]), [([key], value)])

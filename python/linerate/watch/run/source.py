@@ -1,7 +1,7 @@
 """Follows a run directory and tells what is new in it.
 
 Order matters: an interval is on disk before the manifest that ends its step, and its latencies before the interval. So
-the intervals are read first, and whatever they speak of is found afterwards.
+the intervals are read first, and the files that they refer to afterwards.
 """
 
 from __future__ import annotations

@@ -7,19 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from linerate.results import LatencyHistogram
-from linerate.results.columns import USAGE_COLUMNS
+from linerate.results.columns import PATH_SUMS, USAGE_COLUMNS
 from linerate.watch.run.lines import Line
 
 ROW_SUMS = ("ios", "bytes", "errors", "service_sum_ns", "response_sum_ns")
-PATH_SUMS = (
-    "read_ios",
-    "write_ios",
-    "read_bytes",
-    "write_bytes",
-    "service_sum_ns",
-    "requeued",
-    "retransmits",
-)
 USAGE_SUMS = tuple(
     name for name in USAGE_COLUMNS if name not in ("tsc_hz", "rtt_us_mean", "backlog_max", "outstanding_mean")
 )
