@@ -325,11 +325,17 @@ impl Rig {
         if self.rng.bool() {
             self.bays.borrow().drives.iter().for_each(|drive| drive.faulty.revive());
         } else {
-            let (set, doomed) = (Rc::clone(&self.world.set), self.bays.borrow().doomed.clone());
+            let (set, bays) = (Rc::clone(&self.world.set), Rc::clone(&self.bays));
             self.run(async move {
-                for name in doomed {
-                    // A disk that a spare has replaced is not a member any more.
-                    _ = set.fail_disk(&name).await;
+                // Another disk may fail while the failure of the first one is recorded.
+                let mut recorded = Vec::new();
+                while recorded != bays.borrow().doomed {
+                    let doomed = bays.borrow().doomed.clone();
+                    for name in &doomed {
+                        // A disk that a spare has replaced is not a member any more.
+                        _ = set.fail_disk(name).await;
+                    }
+                    recorded = doomed;
                 }
             });
         }
