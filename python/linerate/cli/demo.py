@@ -20,10 +20,10 @@ def demo(
     wait: flags.WaitForLab = False,
     json: flags.Json = False,
 ) -> None:
-    """Build a virtual SAN, compare default with jumbo and with tuned settings under three workloads, and report.
+    """Build a virtual SAN, compare default settings with jumbo frames, small windows and one path, and report.
 
-    The SAN has a host with two ports, two switches and an array with two ports and eight volumes; it is gone
-    afterwards, however this ends. The workloads are those of a published NIC study: 8K random with 67 % reads, 256K
-    sequential reads and 256K sequential writes, five I/Os in flight on each volume.
+    The SAN has a host with two ports, two switches and an array with two ports and eight volumes, 20 ms away and back;
+    it is gone afterwards, however this ends. The workloads are two of a published NIC study: 256K sequential reads and
+    256K sequential writes, five I/Os in flight on each volume.
     """
     verbs.run(STUDY, quick=quick, output=output, wait=wait, json=json)
