@@ -7,7 +7,7 @@ arrays as a real study.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,20 +80,24 @@ def extended() -> Iterator[str]:
         yield f"| {name} | {what} | {with_shares:.1f} % | {without:.1f} % |"
 
 
+def replace_table(name: str, lines: Iterable[str]) -> None:
+    """Replace one table of the page."""
+    table = "\n".join(lines)
+    begin, end = f"<!-- table: {name} -->\n", "<!-- end of table -->"
+    head, _, rest = PAGE.read_text().partition(begin)
+    _, _, tail = rest.partition(end)
+    PAGE.write_text(head + begin + "\n" + table + "\n\n" + end + tail)
+
+
 def main() -> None:
-    """Replace the tables of the page."""
-    text = PAGE.read_text()
+    """Replace the simulated tables of the page."""
     for name, lines in (
         ("calm", nothing_there(CALM)),
         ("realistic", nothing_there(Noise())),
         ("power", power()),
         ("extended", extended()),
     ):
-        begin, end = f"<!-- table: {name} -->\n", "<!-- end of table -->"
-        head, _, rest = text.partition(begin)
-        _, _, tail = rest.partition(end)
-        text = head + begin + "\n" + "\n".join(lines) + "\n\n" + end + tail
-    PAGE.write_text(text)
+        replace_table(name, lines)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ Open this file first. The line of a study, and the files that hold its stages:
                                    extend: more blocks
 
 Cases run in blocks: every block holds each case once, the baseline twice, in an order drawn from the seed. Blocks are
-added until results agree or the budget ends. A laboratory can be brought up, set, loaded and restored:
+added until every verdict is decided or the budget ends. A laboratory can be brought up, set, loaded and restored:
 a virtual SAN, hosts that exist, or a simulation in the tests. Each step is written to the journal
 when it ends; an interrupted study continues with the first step that is missing.
 """
