@@ -97,7 +97,7 @@ def _environment(root: Path) -> dict[str, str]:
     # No compiled module of an earlier text may count.
     python = {"PYTHONPATH": f"{root / 'python'}{os.pathsep}{root}", "PYTHONDONTWRITEBYTECODE": "1"}
     environment = os.environ | build | python
-    for name in ("LINERATE_SIM_SEED", "LINERATE_SIM_RUNS"):
+    for name in ("LINERATE_SIM_SEED", "LINERATE_SIM_FROM", "LINERATE_SIM_RUNS"):
         environment.pop(name, None)
     return environment
 

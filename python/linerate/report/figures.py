@@ -16,6 +16,7 @@ NOTHING = "-"
 _FIGURE = r"[+-]?\w*\d(?:[\w%]|[.,](?=\d))*"
 _FIGURES = re.compile(f"{_FIGURE}(?:, {_FIGURE})*")
 """A word with a digit in it, or a list of such words."""
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def rate(value: float | None) -> str:
@@ -87,7 +88,7 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """One doubt that may hold for several steps, in the words of the first."""
+    """One doubt that may hold for several steps, in the words of the step where it changes most."""
 
     finding: Finding
     steps: tuple[str, ...]
@@ -106,15 +107,22 @@ class FindingGroup:
         return f"{named[0]}; likewise {', '.join(named[1:])}"
 
 
+def _effect(finding: Finding) -> list[float]:
+    """The figures of an effect, in their order; a doubt without an effect has none."""
+    return [float(figure.replace(",", "")) for figure in _NUMBER.findall(finding.effect)]
+
+
 def grouped_findings(findings: Iterable[Finding], of: int = 0) -> list[FindingGroup]:
     """The gravest first. Findings that differ in nothing but figures and the step are one group.
 
-    `of` is the number of steps of the run.
+    In a group the finding with the largest effect is the first. `of` is the number of steps of the run.
     """
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         words = _FIGURES.sub("#", finding.reason)
         groups.setdefault((finding.severity, finding.rule, words), []).append(finding)
+    for group in groups.values():
+        group.sort(key=_effect, reverse=True)
     order = {"void": 0, "caution": 1, "note": 2}
     return [
         FindingGroup(

@@ -87,7 +87,7 @@ def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
             state=outcome.state,
             reason=outcome.reason,
             stamp=validity.stamp if validity else None,
-            findings=tuple(finding.reason for finding in validity.findings) if validity else (),
+            findings=validity.findings if validity else (),
             directory=str(run.path),
             report=str(report) if report else None,
             exit_code=code,

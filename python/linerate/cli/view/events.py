@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from linerate.errors import LinerateError
+from linerate.results import Finding
 from linerate.run.events import (
     Ending,
     Figures,
@@ -53,7 +54,7 @@ class RunEnded(Record):
     state: Ending
     reason: str = ""
     stamp: Literal["valid", "caution", "void"] | None = None
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     directory: str
     report: str | None = None
     exit_code: int
