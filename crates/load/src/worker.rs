@@ -108,9 +108,11 @@ impl<D: Driver> Worker<D> {
         let end = self.driver.now().min(self.end);
         // A worker that woke late must end the intervals before the last one.
         self.cut_if_due(end);
-        self.drain();
+        // What ends from here on does not count, on the paths neither.
         let network = self.backends.network_since_last(&self.driver);
-        self.recorder.end(end, &network);
+        self.recorder.close(end, &network);
+        self.drain();
+        self.recorder.end(end);
         drop(alive);
         self.backends.close(&mut self.driver, CLOSE_NS);
     }

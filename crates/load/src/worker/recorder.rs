@@ -159,7 +159,7 @@ impl Recorder {
     /// Ends the intervals that are over at `now`. With a slow reader no count is lost: the interval continues, and its
     /// counts are sent with a later one.
     pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> NetworkTally) {
-        self.close_interval(now, &network());
+        self.close(now, &network());
         while self.next_cut <= now && self.next_cut < self.start + self.schedule.end() {
             self.hand_over(self.schedule.cut(self.index));
             self.index += 1;
@@ -169,9 +169,8 @@ impl Recorder {
         }
     }
 
-    /// Ends the last interval, complete or not, and sends the counts of the whole run.
-    pub(crate) fn end(mut self, now: Nanos, network: &NetworkTally) {
-        self.close_interval(now, network);
+    /// Sends the last interval, complete or not, which was closed, and the counts of the whole run.
+    pub(crate) fn end(mut self, now: Nanos) {
         let end = now.saturating_sub(self.start).min(self.schedule.cut(self.index));
         let batch = self.batch(end);
         let last =
@@ -180,7 +179,8 @@ impl Recorder {
         let _ = self.sender.send(last);
     }
 
-    fn close_interval(&mut self, now: Nanos, network: &NetworkTally) {
+    /// Adds what is counted elsewhere to the current interval: events that were left out, CPU time, network traffic.
+    pub(crate) fn close(&mut self, now: Nanos, network: &NetworkTally) {
         let at_s = self.seconds(now);
         self.tally.events.extend(self.event_limit.left_out(at_s));
         // In virtual time the CPU time is not part of the load.
