@@ -63,7 +63,8 @@ fn what_ends_after_the_measured_time_counts_on_no_path() {
     let array = array();
     let mut volume = volume(&array, 1, &json!({"policy": "round_robin"}));
     volume["outstanding"] = json!(128);
-    let streams = json!([stream("s", &["sd0"], &json!({"sizes": {"kind": "mix", "parts": [[65_536, 100]]}}))]);
+    let streams =
+        json!([stream("s", &["sd0"], &json!({"sizes": {"kind": "mix", "parts": [[65_536, 100]]}}))]);
     let (_, total) = run_well(spec(&json!([volume]), &streams, &json!({})));
     let by_path: u64 = total.paths.iter().map(|row| row.read_ios).sum();
     let whole = ios(&total, None, None, Some(Op::Read));
