@@ -19,6 +19,7 @@ from linerate.report.study.disks import DisksTable, disks_table
 from linerate.report.study.drift import drift_chart
 from linerate.report.study.gather import study_page
 from linerate.report.study.model import CasePart, StudyPage, WorkloadPart
+from linerate.report.study.runs import run_links
 from linerate.report.study.short import headline, short_rows
 from linerate.results import files
 from linerate.study import StudyDirectory
@@ -38,6 +39,8 @@ COSTS = {
 """What is shown beside the metric that decides; what was not measured is left out."""
 _DRAWN = ("lan_mib_s", "iscsi_share_percent", "retransmit_percent", "host_cpu_percent", "array_cpu_percent")
 _POINTLESS = {"lan_mib_s": "iscsi_share_percent"}  # LAN traffic alone has nothing to share the line with
+RunLinks = Mapping[tuple[str, str], str]
+"""(case, workload) -> the address of a run report."""
 _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 
 
@@ -73,21 +76,25 @@ def write_study_report(directory: StudyDirectory, path: Path | None = None) -> P
     """Write the report of a study, by default into its directory, where it takes the place of an earlier one."""
     target = path or directory.path / REPORT
     target.parent.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(target, render_study(study_page(directory)).encode())
+    links = run_links(directory, target)
+    files.write_atomically(target, render_study(study_page(directory), links).encode())
     return target
 
 
-def render_study(page: StudyPage) -> str:
-    """The page as text, under `PAGE_BYTES_MAX` bytes: one too large loses its charts by block, then its path tables."""
+def render_study(page: StudyPage, links: RunLinks | None = None) -> str:
+    """The page as text, under `PAGE_BYTES_MAX` bytes: one too large loses its charts by block, then its path tables.
+
+    `links` are the addresses of run reports.
+    """
     text = ""
     for drift, paths in ((True, True), (False, True), (False, False)):
-        text = _render(page, drift=drift, paths=paths)
+        text = _render(page, links or {}, drift=drift, paths=paths)
         if len(text.encode()) <= PAGE_BYTES_MAX:
             break
     return text
 
 
-def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
+def _render(page: StudyPage, links: RunLinks, *, drift: bool, paths: bool) -> str:
     templates = environment()
     templates.filters.update(
         change=words.change,
@@ -109,6 +116,7 @@ def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
         short=list(short_rows(page)),
         each_path=paths,
         carried=carried(page),
+        links=links,
         counts=verdict_counts(page),
         doubts=[(finding, where) for finding, where in findings if finding.severity != "note"],
         notes=[(finding, where) for finding, where in findings if finding.severity == "note"],
