@@ -12,9 +12,9 @@ import altair as alt
 import pytest
 from linerate.analysis.paths import layout_of
 from linerate.analysis.verdict import ClaimVerdict, Deviance
+from linerate.report import figures
 from linerate.report.panels import charts, series
 from linerate.report.panels.paths import failback, paths_panel, seconds
-from linerate.report import figures
 from linerate.report.study import StudyPage, closing_lines, opening_lines, render_study, verdict_object
 from linerate.report.study.carried import carried
 from linerate.report.study.paths import FaultPart, LayoutPart, paths_of

@@ -158,8 +158,12 @@ def test_the_chart_of_blocks_is_valid_and_knows_the_baseline() -> None:
 def test_the_page_begins_with_the_short_answer() -> None:
     text, _ = rendered(sample_page())
     rows = dict(short_rows(replace(sample_page(), place="out", blocks_planned=20)))
-    assert headline(sample_page()).startswith("Best: 8K random, 67 % read: interrupt moderation off, i/o rate +6.8 %")
-    assert rows["compared"] == ('8 cases against "baseline: jumbo frames, largest buffers", 3 workloads, 6 blocks',)
+    assert headline(sample_page()).startswith(
+        "Best: 8K random, 67 % read: interrupt moderation off, i/o rate +6.8 %"
+    )
+    assert rows["compared"] == (
+        '8 cases against "baseline: jumbo frames, largest buffers", 3 workloads, 6 blocks',
+    )
     assert len(rows["best"]) == len(WORKLOADS)
     assert "256K sequential read: no case is shown to be better" in rows["best"][1]
     assert rows["largest loss"][0].startswith("8K random, 67 % read: Nagle's algorithm on, i/o rate -9")

@@ -47,7 +47,8 @@ def value_lines(values: Iterable[CaseValue]) -> Iterator[str]:
             yield f"{metric_name(metric)}: {next(iter(shown.values()))} in each of {len(seen)} cases"
             continue
         parts = [
-            f"{value.case}{f' ({value.workload})' if several else ''} {amount}" for value, amount in shown.items()
+            f"{value.case}{f' ({value.workload})' if several else ''} {amount}"
+            for value, amount in shown.items()
         ]
         yield f"{metric_name(metric)}: {', '.join(parts)}"
 

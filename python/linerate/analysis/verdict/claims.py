@@ -34,7 +34,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, PositiveFloat, ValidationError
 
 from linerate.analysis.limits.attribution import Attribution
-from linerate.analysis.metric import METRICS
 from linerate.analysis.verdict.case_values import CaseValue, bounds_words, metric_name, value_lines
 from linerate.analysis.verdict.explanation import disks_apart, hidden_by_network
 from linerate.analysis.verdict.model import (

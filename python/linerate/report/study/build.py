@@ -154,7 +154,10 @@ def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
         part=part,
         margin=f"{margin:g} {part.change_unit}",
         axis=bars.axis(scale, "%" if part.change_unit == "%" else ""),
-        rows=[(case, effect, bars.row(effect, scale, margin, floor.detectable if floor else None)) for case, effect in effects],
+        rows=[
+            (case, effect, bars.row(effect, scale, margin, floor.detectable if floor else None))
+            for case, effect in effects
+        ],
         cost_names=[COSTS[metric] for metric in tops],
         costs=costs,
         attributed=any(sentence for *_, sentence in costs),

@@ -81,7 +81,9 @@ def _charts(page: StudyPage, colours: Mapping[str, str]) -> Iterator[CarriedChar
         high = step * math.ceil(top / step - 1e-9)
         rows = tuple(
             CarriedRow(
-                page.title_of(part.case), figures.mib_s(part.layout.mib_s), _bar(part.layout.paths, high, step, colours)
+                page.title_of(part.case),
+                figures.mib_s(part.layout.mib_s),
+                _bar(part.layout.paths, high, step, colours),
             )
             for part in parts
         )

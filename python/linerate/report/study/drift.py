@@ -1,4 +1,4 @@
-"""The chart of a workload's results by block: if all lines move together, the machine drifted, and no setting did it."""
+"""The chart of a workload's results by block. If all lines move together, the machine drifted; no setting did it."""
 
 from __future__ import annotations
 

@@ -58,5 +58,5 @@ def _first_runs(directory: StudyDirectory) -> Iterator[StepDone]:
     order = sorted(study.cases, key=lambda case: case.name != study.baseline.name)
     for case in order:
         for workload in study.workloads:
-            if (step := first.get((case.name, workload.name))) is not None:
-                yield step
+            if (case.name, workload.name) in first:
+                yield first[case.name, workload.name]

@@ -64,7 +64,7 @@ def _compared(page: StudyPage) -> str:
     cases = sum(case.name != page.judgement.baseline and not case.not_applicable for case in page.cases)
     baseline = page.title_of(page.judgement.baseline)
     return (
-        f"{_plural(cases, 'case')} against \"{baseline}\", {_plural(len(page.workloads), 'workload')}, "
+        f'{_plural(cases, "case")} against "{baseline}", {_plural(len(page.workloads), "workload")}, '
         f"{_plural(page.blocks, 'block')}"
     )
 
@@ -88,7 +88,10 @@ def _fault_rows(page: StudyPage) -> Iterator[Row]:
         fastest = min(timed, key=lambda fault: fault.failover_s or 0.0)
         slowest = max(timed, key=lambda fault: fault.failover_s or 0.0)
         named = [fastest, slowest] if fastest is not slowest else [fastest]
-        yield "failover", tuple(f"{seconds(fault.failover_s)} s: {page.title_of(fault.case)}" for fault in named)
+        yield (
+            "failover",
+            tuple(f"{seconds(fault.failover_s)} s: {page.title_of(fault.case)}" for fault in named),
+        )
     longest = max(page.faults, key=lambda fault: fault.response_max_ms)
     wait = f"{seconds(longest.response_max_ms / 1000)} s: {page.title_of(longest.case)}"
     yield "longest wait", (wait,)
@@ -125,7 +128,8 @@ def _certainty(page: StudyPage) -> Iterator[str]:
     if page.faults:
         yield f"times of faults: {_plural(max(fault.runs for fault in page.faults), 'run')} of each case"
     decided = sum(effect.verdict != "undecided" for effect in effects)
-    yield f"{decided} of {_plural(len(effects), 'comparison')} decided, at a 5 % error rate for the whole study"
+    error_rate = f"{100 * page.judgement.alpha:g} %"
+    yield f"{decided} of {_plural(len(effects), 'comparison')} decided, at an error rate of {error_rate} for the whole study"
     floors = [
         floor.detectable
         for part in page.workloads
