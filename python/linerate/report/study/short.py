@@ -128,8 +128,8 @@ def _certainty(page: StudyPage) -> Iterator[str]:
     if page.faults:
         yield f"times of faults: {_plural(max(fault.runs for fault in page.faults), 'run')} of each case"
     decided = sum(effect.verdict != "undecided" for effect in effects)
-    error_rate = f"{100 * page.judgement.alpha:g} %"
-    yield f"{decided} of {_plural(len(effects), 'comparison')} decided, at an error rate of {error_rate} for the whole study"
+    counted = f"{decided} of {_plural(len(effects), 'comparison')} decided"
+    yield f"{counted}, at an error rate of {100 * page.judgement.alpha:g} % for the whole study"
     floors = [
         floor.detectable
         for part in page.workloads
