@@ -18,6 +18,7 @@ from linerate.report.panels.paths import failback, paths_panel, seconds
 from linerate.report.study import StudyPage, closing_lines, opening_lines, render_study, verdict_object
 from linerate.report.study.carried import carried
 from linerate.report.study.paths import FaultPart, LayoutPart, paths_of
+from linerate.report.study.short import deciding
 from linerate.results import TimedEvent
 from linerate.study import StudyDirectory
 
@@ -212,6 +213,7 @@ def test_the_study_page_tells_layouts_faults_and_deviance(page: StudyPage) -> No
 def test_the_terminal_tells_them_too(page: StudyPage) -> None:
     text = "\n".join(closing_lines(page))
     assert "paths:\n  no-lso, 256k-seq-read: Senders met. <b>" in text
+    assert deciding(page) == (), "more blocks would decide on rates, which is not what was asked"
     first, *opening = opening_lines(page)
     assert first == "2 I/Os failed in 2 faults; failover took 1.020 s; the longest wait was 1.210 s"
     faults = [line for line in opening if line.startswith("  no-rsc ")]

@@ -178,6 +178,7 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
         write_run_reports,
         write_study_report,
     )
+    from linerate.report.study.short import deciding
     from linerate.study import StudyDirectory
     from linerate.study.journal import disk_error
     from linerate.study.judge import write_verdicts
@@ -196,7 +197,7 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
         show_verdicts(page)
         typer.echo(f"report: {report}")
         if judged.state == "complete":
-            typer.echo(next_line(judged, page.judgement.effects))
+            typer.echo(next_line(judged, deciding(page)))
     if judged.state == "incomplete":
         typer.echo(
             f"incomplete: {judged.reason}\ntry again: linerate study resume {directory.path}", err=True

@@ -60,6 +60,11 @@ def next_command(place: str, blocks_planned: int, effects: Iterable[Effect]) -> 
     return f"linerate study check {place}", "is the result reliable"
 
 
+def deciding(page: StudyPage) -> tuple[Effect, ...]:
+    """The comparisons for which more blocks are worth their time: none of a study that asks what faults cost."""
+    return () if page.faults else page.judgement.effects
+
+
 def _compared(page: StudyPage) -> str:
     cases = sum(case.name != page.judgement.baseline and not case.not_applicable for case in page.cases)
     baseline = page.title_of(page.judgement.baseline)
@@ -178,7 +183,7 @@ def _next(page: StudyPage) -> Iterator[str]:
     if page.state != "complete":
         yield f"linerate study resume {page.place} (measures what is missing)"
         return
-    command, purpose = next_command(page.place, page.blocks_planned, page.judgement.effects)
+    command, purpose = next_command(page.place, page.blocks_planned, deciding(page))
     yield f"{command} ({purpose})"
 
 
