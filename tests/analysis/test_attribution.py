@@ -41,12 +41,12 @@ IDLE = {
         (
             {"link.a1.p1.sent_percent": 99.0, "link_percent": 99.0, "retransmit_percent": 5.1},
             "link",
-            "a1.p1 was full: it sent at 99 % of its rate, with 5.1 % of the segments sent again",
+            "a1.p1 was full: it sent at 99 % of its rate, with 5.1 % retransmits",
         ),
         (
             {"retransmit_percent": 2.0, "dropped_frames": 812.0},
             "loss",
-            "2 % of the segments were sent again; adapters and switches dropped 812 frames, with the",
+            "2 % of the TCP segments were retransmits; adapters and switches dropped 812 frames, with the",
         ),
         (
             {"array_rwnd_limited_percent": 71.0, "retransmit_percent": 1.3},

@@ -194,6 +194,34 @@ def test_a_claim_may_speak_of_figures_alone(figures: dict[str, float], outcome: 
     assert verdict_on("dcb.ets_split", figures={"both": figures}).verdict == outcome
 
 
+def failovers(**seconds: float) -> ClaimVerdict:
+    attributions = [
+        Attribution(case, "mixed", "unknown", "", {"failover_s": s, "io_errors": 0.0, "paths_down": 0.0})
+        for case, s in seconds.items()
+    ]
+    judgement = Judgement("sound", 0.05, 0.05, (), ())
+    (found,) = judge_claims(CLAIMS, {"mpio.failover": tuple(seconds)}, judgement, attributions, {})
+    return found
+
+
+def test_the_figures_of_cases_are_written_by_metric_with_their_units() -> None:
+    found = failovers(cable=0.01815, switch=0.04208)
+    assert found.verdict == "agrees"
+    assert found.measured == (
+        "errors: 0 in each of 2 cases; failover: cable 0.02 s, switch 0.04 s; "
+        "paths still down at the end: 0 in each of 2 cases"
+    )
+    assert found.against == "", "no comparison with the baseline"
+    late = failovers(cable=0.02, switch=2.5)
+    assert late.verdict == "differs"
+    assert late.reason.startswith("Expected failover at most 1.5 s, measured: failover: switch 2.50 s.")
+
+
+def test_claims_are_written_for_readers_of_the_report() -> None:
+    for claim in CLAIMS.values():
+        assert "seed" not in f"{claim.published} {claim.change} {claim.because}", claim.id
+
+
 def test_the_shipped_claims_are_whole() -> None:
     assert sum(name.startswith("nic.") for name in CLAIMS) == 20
     assert sum(name.startswith("dcb.") for name in CLAIMS) == 3

@@ -126,7 +126,7 @@ def test_a_collapse_is_explained_by_what_was_seen(tmp_path: Path) -> None:
         "Two host ports shared array port a1.p1 in 100 % of the intervals of 0.5 s",
         "Two host ports shared array port a1.p0 in 10 % of the intervals",
         "The switch dropped frames on the way: 1,200 to a1.p1 and 40 to a1.p0.",
-        "The host sent 54 segments again.",
+        "TCP retransmits: 54 by the host.",
         "An I/O took 300 ms, 8.3 times as long as in the control, the longest 900 ms.",
         "consistent with senders that together overflow",
         "it does not prove it",
@@ -142,7 +142,7 @@ def test_without_loss_there_is_no_mechanism(tmp_path: Path) -> None:
     control = layout(tmp_path, CONTROL, "control")
     said = explain(layout(tmp_path, quiet), control)
     assert "Two host ports shared array port a1.p0 in 100 %" in said
-    assert "No frame was dropped there and no segment sent again." in said
+    assert "No frame was dropped there, and there were no TCP retransmits." in said
     assert said.endswith("Sharing a port by itself cost no throughput here.")
     unwatched = explain(layout(tmp_path, replace(quiet, counters={}), "blind"), control)
     assert "dropped" not in unwatched

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,13 @@ import altair as alt
 import pytest
 from linerate.analysis.paths import layout_of
 from linerate.analysis.verdict import ClaimVerdict, Deviance
+from linerate.report import figures
 from linerate.report.panels import charts, series
 from linerate.report.panels.paths import failback, paths_panel, seconds
-from linerate.report.study import StudyPage, closing_lines, render_study, verdict_object
+from linerate.report.study import StudyPage, closing_lines, opening_lines, render_study, verdict_object
+from linerate.report.study.carried import carried
 from linerate.report.study.paths import FaultPart, LayoutPart, paths_of
+from linerate.report.study.short import deciding
 from linerate.results import TimedEvent
 from linerate.study import StudyDirectory
 
@@ -60,7 +64,7 @@ def test_a_run_tells_its_paths_and_faults(tmp_path: Path) -> None:
         "Four host ports shared each of array port a1.p0 and a1.p1 in 100 % of the intervals",
         "MB/sec by path",
         "I/Os in flight by path",
-        "segments sent again by path",
+        "TCP retransmits by path",
         "dashed: fault, dotted: healed",
         "share of bytes, %",
         "h1.p3-a1.p1",
@@ -184,14 +188,14 @@ def test_the_study_page_tells_layouts_faults_and_deviance(page: StudyPage) -> No
     assert_self_contained(text)
     shown = Page(text)
     for words in (
-        "What the paths carried",
+        "What did each path carry?",
         "Senders met. <b>",
         "each path of large send offload off",
         "h1.p3-a1.p0",
-        "Faults, and what the application noticed",
-        "worst 1.310",
+        "2 I/Os failed in 2 faults; failover took 1.020 s; the longest wait was 1.210 s.",
+        "What did the application notice of each fault?",
+        "1.310",
         "8K random, 67 % read, 6 runs",
-        "9,000 / 4,600 / 8,900",
         "120 I/Os in 0.5 s",
         "h1.p0-a1.p0 stayed down",
         "Control deviance: published and measured changes",
@@ -200,6 +204,8 @@ def test_the_study_page_tells_layouts_faults_and_deviance(page: StudyPage) -> No
     ):
         assert words in shown.text, words
     assert ("td", {"class": "void"}) in shown.tags  # errors that the application saw
+    places = [text.index(f'<section id="{name}"') for name in ("short", "faults", "verdicts", "paths")]
+    assert places == sorted(places), "what a fault study answers comes before the changes of rates"
     bare = render_study(sample_page())
     assert not any(f'id="{name}"' in bare for name in ("paths", "faults", "deviance"))
 
@@ -207,15 +213,43 @@ def test_the_study_page_tells_layouts_faults_and_deviance(page: StudyPage) -> No
 def test_the_terminal_tells_them_too(page: StudyPage) -> None:
     text = "\n".join(closing_lines(page))
     assert "paths:\n  no-lso, 256k-seq-read: Senders met. <b>" in text
-    (cable,) = (line for line in text.splitlines() if "cable h1.p0" in line)
-    assert cable.split()[4:9] == ["1.020", "1.310", "31", "0", "0.800"]
-    assert cable.endswith("120 I/Os in 0.5 s")
+    assert deciding(page) == (), "more blocks would decide on rates, which is not what was asked"
+    first, *opening = opening_lines(page)
+    assert first == "2 I/Os failed in 2 faults; failover took 1.020 s; the longest wait was 1.210 s"
+    faults = [line for line in opening if line.startswith("  no-rsc ")]
+    assert len(faults) == 2
+    assert faults[0].split()[1:8] == ["8k-random", "1.020", "1.310", "1,210.0", "31", "0", "0.800"]
+    assert faults[0].endswith("120 I/Os in 0.5 s")
     (deviance,) = (line for line in text.splitlines() if "-63.0 .. -59.0" in line)
     assert deviance.split()[:6] == ["no-lso", "256k-seq-read", "-90.0", "%", "-61.0", "%"]
     assert "+0.4 %" in deviance
-    assert not any(
-        word in "\n".join(closing_lines(sample_page())) for word in ("paths:", "faults", "deviance")
-    )
+    bare = "\n".join([*opening_lines(sample_page()), *closing_lines(sample_page())])
+    assert not any(word in bare for word in ("paths:", "faults", "deviance"))
+
+
+def test_the_bars_of_paths_are_drawn_to_scale(page: StudyPage) -> None:
+    shown = carried(page)
+    assert shown is not None
+    (chart,) = shown.charts
+    (row,) = chart.rows
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)%"', str(row.bar))]
+    assert len(widths) == len(ENDS)
+    layout = page.layouts[0].layout
+    assert row.total == figures.mib_s(layout.mib_s)
+    high = float(re.findall(r">([\d.]+)</text>", str(chart.axis))[-1])
+    assert sum(widths) == pytest.approx(92 * layout.mib_s / high, abs=0.1)
+    assert len({colour for _, colour in shown.legend}) == len(ENDS)
+    assert carried(sample_page()) is None
+
+
+def test_paths_beyond_the_colours_share_one(page: StudyPage, tmp_path: Path) -> None:
+    ways = [Way(f"h1.p{number}-a1.p0", [100 - number]) for number in range(11)]
+    layout = layout_of(make_path_run(tmp_path / "many", [PathLoad(ways)]), "rd1")
+    assert layout is not None
+    shown = carried(replace(page, layouts=(LayoutPart("no-lso", "8k-random", layout, ""),)))
+    assert shown is not None
+    assert shown.legend[-1] == ("4 more paths", "rest")
+    assert str(shown.charts[0].rows[0].bar).count('class="rest"') == 4
 
 
 def test_json_holds_them(page: StudyPage) -> None:

@@ -6,14 +6,16 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from linerate.analysis.verdict import Judgement, Observation, judge
 from linerate.cli import main
-from linerate.report.study import StudyPage, study_page, write_study_report
+from linerate.report.study import StudyPage, study_page, write_run_reports, write_study_report
 from linerate.report.study.build import render_study
 from linerate.report.study.model import Recommendation
 from linerate.report.study.recommend import recommend
+from linerate.report.study.runs import run_links
 from linerate.report.study.verdicts import verdict_lines
 from linerate.results import RunDirectory
 from linerate.study import Case, StudyDirectory
@@ -93,6 +95,38 @@ def test_runs_that_are_gone_do_not_hide_the_verdicts(directory: StudyDirectory, 
     bare = study_page(StudyDirectory.open(copy))
     assert len(bare.judgement.effects) == len(directory.verdicts.judgement.effects)  # type: ignore[union-attr]
     assert all(setting.read_back == "" for case in bare.cases for setting in case.settings)
+
+
+# ---- run reports ----
+
+
+def test_the_page_links_the_first_run_of_each_case(tmp_path: Path) -> None:
+    directory = make_study_directory(tmp_path / "a study", blocks=2)
+    write_run_reports(directory)
+    links = run_links(directory, directory.path / "report.html")
+    assert set(links) == {(step.case, step.workload) for step in directory.measured.values()}
+    text = write_study_report(directory).read_text()
+    for link in links.values():
+        assert link.startswith("runs/")
+        assert "-b01-" in link
+        assert (directory.path / unquote(link)).is_file()
+        assert f'href="{link}"' in text
+    elsewhere = write_study_report(directory, tmp_path / "pages" / "study.html")
+    assert 'href="../a%20study/runs/' in elsewhere.read_text()
+
+
+def test_run_reports_take_no_more_than_their_time(tmp_path: Path) -> None:
+    directory = make_study_directory(tmp_path / "study", blocks=1)
+    write_run_reports(directory, 0.0)
+    assert run_links(directory, directory.path / "report.html") == {}
+    assert 'id="runs"' not in write_study_report(directory).read_text()
+
+
+def test_runs_that_are_gone_have_no_report(tmp_path: Path) -> None:
+    directory = make_study_directory(tmp_path / "study", blocks=1)
+    shutil.rmtree(directory.path / "runs")
+    write_run_reports(directory)
+    assert run_links(directory, directory.path / "report.html") == {}
 
 
 # ---- recommended settings ----

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import altair as alt
 import pytest
+from linerate.report.panels.svg import draw
 from linerate.report.study import StudyPage, bars, build, render_study, words
 from linerate.report.study.drift import drift_chart
+from linerate.report.study.short import headline, short_rows
 
 from tests.report.test_page import Page, assert_self_contained
 from tests.support.samples.study_page import BLOCKS, CASES, WORKLOADS, sample_page
@@ -140,8 +142,49 @@ def test_the_chart_of_blocks_is_valid_and_knows_the_baseline() -> None:
     spec = drift_chart(page, page.workloads[0])
     assert spec is not None
     alt.Chart.from_dict(spec, validate=True)
-    assert len(spec["layer"]) == 2
-    assert {point["case"] for point in spec["layer"][1]["data"]["values"]} == {"baseline"}
+    band, _, baseline, strips = spec["layer"]
+    floor = page.judgement.floor("8k-random", "iops")
+    assert floor is not None
+    assert band["data"]["values"] == [{"low": -(floor.spread or 0), "high": floor.spread}]
+    assert {point["case"] for point in baseline["data"]["values"]} == {"baseline"}
+    first = strips["data"]["values"][0]["say"].splitlines()
+    assert first[0] == "block 1"
+    assert first[1].startswith("baseline: jumbo frames, largest buffers: ")
+    assert first[1].endswith(" % off its mean")
+    drawn = draw(spec)
+    assert drawn.count("<title>block ") == BLOCKS
+
+
+def test_the_page_begins_with_the_short_answer() -> None:
+    text, _ = rendered(sample_page())
+    rows = dict(short_rows(replace(sample_page(), place="out", blocks_planned=20)))
+    assert headline(sample_page()).startswith(
+        "Best: 8K random, 67 % read: interrupt moderation off, i/o rate +6.8 %"
+    )
+    assert rows["compared"] == (
+        '8 cases against "baseline: jumbo frames, largest buffers", 3 workloads, 6 blocks',
+    )
+    assert len(rows["best"]) == len(WORKLOADS)
+    assert "256K sequential read: no case is shown to be better" in rows["best"][1]
+    assert rows["largest loss"][0].startswith("8K random, 67 % read: Nagle's algorithm on, i/o rate -9")
+    assert rows["how sure"][-1] == "result: caution, 1 doubt (see below)"
+    assert any("smallest detectable change: " in line for line in rows["how sure"])
+    assert rows["limit now"] == (
+        "256K sequential read (baseline: jumbo frames, largest buffers): "
+        "The link: 99 % of line rate, load host CPU 31 % busy.",
+    )
+    assert rows["change"][0] == "MTU (mtu): 9000 instead of 1500"
+    assert rows["next"] == ("linerate study check out (is the result reliable)",)
+    assert text.index('id="short"') < text.index('id="verdicts"')
+
+
+def test_bars_show_the_noise_floor_inside_of_the_scale() -> None:
+    page = sample_page()
+    effect = next(effect for _, effect in page.effects("8k-random"))
+    scale = bars.Scale.over([effect], page.margin_percent)
+    assert str(bars.row(effect, scale, page.margin_percent, 1.5)).count('class="floor"') == 2
+    assert 'class="floor"' not in str(bars.row(effect, scale, page.margin_percent, 1e6))
+    assert "noise floor: smallest detectable change" in rendered(page)[1].text
 
 
 def test_light_dark_and_paper_each_have_every_colour_of_the_verdicts() -> None:

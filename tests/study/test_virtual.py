@@ -164,6 +164,20 @@ def test_the_runs_ended_in_verdicts_and_a_report(done: Path) -> None:
     assert "h1" in (done / "report.html").read_text()
 
 
+def test_the_runs_know_the_rate_of_their_links(done: Path) -> None:
+    sans = {case: step["san"] for case, step in steps(done).items()}
+    rates = {case: san["line_rates_bits_per_s"]["h1.p0"] for case, san in sans.items()}  # type: ignore[index]
+    assert rates == {"baseline": 250e6, "jumbo": 250e6, "narrow": 10e9}
+
+
+def test_the_report_links_the_reports_of_its_runs(done: Path) -> None:
+    page = (done / "report.html").read_text()
+    written = list((done / "runs").glob("*/report.html"))
+    assert written
+    for report in written:
+        assert f'href="runs/{report.parent.name}/report.html"' in page
+
+
 def events(done: Path, case: str) -> list[dict[str, object]]:
     for path in (done / "runs").iterdir():
         if json.loads((path / "manifest.json").read_bytes())["steps"][0]["san"]["case"] == case:

@@ -12,11 +12,12 @@ Figures beyond `verdict.METRICS`, and what these mean, all over the measured tim
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     machine_busy_percent                            of all CPUs of the machine
     foreign_percent                                 of these, what no part of the laboratory used
-    stolen_percent                                  of these, what the hypervisor kept back
+    stolen_percent                                  of these, CPU steal: what the hypervisor kept
     host_rwnd_limited_percent, host_sndbuf_...      of the time in which the host had data to send (TCP_INFO)
     array_rwnd_limited_percent, array_sndbuf_...    the same of the array, where the laboratory counts it
     host_retransmit_percent, array_...              of the segments that the side sent
     link.NAME.sent_percent, .received_percent       of the line rate, as the node at the link's end sees it
+    line.NAME.mbit_s                                that line rate, in 10^6 bits per second
     link_percent                                    of the busiest link and direction
     dropped_frames                                  in adapters and switches
     fabric_lag_ms                                   how far the user fabric fell behind at worst
@@ -38,6 +39,9 @@ WIRE_BYTES_PER_FRAME = (
     24  # check sequence, preamble, gap: a line is busy with them, a counter does not see them
 )
 LATE_S = 1e-3  # from which the fabric counts a turn as late
+LINE_RATES = "line_rates_bits_per_s"
+"""Under this name a run's record of its SAN has the rate of each link (port -> bits per second) during the run."""
+BITS_PER_MBIT = 1e6
 SIDES = ("host", "array")
 ONE_WAY_PERCENT = 95
 """More of the I/Os than this are reads, or writes: the data goes one way."""
@@ -170,6 +174,8 @@ def _links(
 ) -> Iterator[tuple[str, float]]:
     busiest = None
     for name, rate in rates.items():
+        if any(f"port.{name}.bytes_{direction}" in counters for direction in ("sent", "received")):
+            yield f"line.{name}.mbit_s", rate / BITS_PER_MBIT
         for direction in ("sent", "received"):
             data = counters.get(f"port.{name}.bytes_{direction}")
             if data is None or seconds <= 0:

@@ -39,19 +39,18 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None, limit: 
 
 
 def show_verdicts(page: StudyPage) -> None:
-    """A study's verdicts: a table on a terminal, one line per case and workload in a pipe; then what to set."""
-    from linerate.report.study import closing_lines, verdict_lines, verdict_table
+    """The short answer, the verdicts (a table on a terminal, in a pipe one line per case and workload), what to set."""
+    from linerate.report.study import closing_lines, opening_lines, verdict_lines, verdict_table
 
     out = console()
     width = out.width if out.is_terminal else None
+    show_lines(opening_lines(page))
     if width is not None:
         out.print(verdict_table(page, width))
     else:
         for line in verdict_lines(page):
             out.print(line, soft_wrap=True, markup=False)
-    for line in closing_lines(page):
-        shown = line if width is None else textwrap.fill(line, width, subsequent_indent=HANGING)
-        out.print(shown, soft_wrap=True, markup=False)
+    show_lines(closing_lines(page))
 
 
 def show_lines(lines: Sequence[str]) -> None:

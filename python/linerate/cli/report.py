@@ -22,7 +22,8 @@ def report(
 ) -> None:
     """Show the result table of a run, or the verdicts of a study; write the HTML report.
 
-    A run's report is written once into its directory, or to --html; a study's replaces the one that is there.
+    A run's report is written once into its directory, or to --html; a study's replaces the one that is there, and the
+    run reports that it links are written where they are missing.
     """
     if (run / "study.json").exists():
         if vdbench is not None:
@@ -49,9 +50,10 @@ def report(
 
 def _report_study(study: Path, html: Path | None) -> None:
     from linerate.cli.console import show_verdicts
-    from linerate.report.study import study_page, write_study_report
+    from linerate.report.study import study_page, write_run_reports, write_study_report
     from linerate.study import StudyDirectory
 
     opened = StudyDirectory.open(study)
     show_verdicts(study_page(opened))
+    write_run_reports(opened)
     typer.echo(f"report: {write_study_report(opened, html)}")

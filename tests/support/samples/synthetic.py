@@ -86,6 +86,7 @@ class Load:
     spec: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
     counters: dict[str, float] = field(default_factory=dict)
+    san: dict[str, Any] = field(default_factory=dict)
     points: int = 160
 
 
@@ -139,6 +140,7 @@ def write_step(writer: RunWriter, load: Load, dice: random.Random, clock: Clock)
         facts=facts_of(load),
         for_loops=load.for_loops,
         requested_rate="Uncontrolled MAX",
+        san=load.san,
     )
     for interval in intervals_of(load, dice):
         writer.interval(interval)

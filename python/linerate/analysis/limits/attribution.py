@@ -122,10 +122,16 @@ def _link(figures: Figures) -> str:
     name, direction = busiest.removeprefix("link.").removesuffix("_percent").rsplit(".", 1)
     verb = "sent" if direction == "sent" else "received"
     loss = figures.get("retransmit_percent", 0.0)
-    again = f", with {loss:.2g} % of the segments sent again" if loss >= LOSS_PERCENT_MIN else ""
+    again = f", with {loss:.2g} % retransmits" if loss >= LOSS_PERCENT_MIN else ""
     # counters and clock are not read at one instant, so a full link may show a little more
     percent = min(links[busiest], 100.0)
-    return f"The link {name} was full: it {verb} at {percent:.0f} % of its rate{again}."
+    mbit_s = figures.get(f"line.{name}.mbit_s")
+    rate = f" at {_line_rate(mbit_s)}" if mbit_s else ""
+    return f"The link {name}{rate} was full: it {verb} at {percent:.0f} % of its rate{again}."
+
+
+def _line_rate(mbit_s: float) -> str:
+    return f"{mbit_s / 1000:g} Gbit/s" if mbit_s >= 1000 else f"{mbit_s:g} Mbit/s"
 
 
 def _loss(figures: Figures) -> str:
@@ -134,7 +140,7 @@ def _loss(figures: Figures) -> str:
         return ""
     dropped = figures.get("dropped_frames")
     where = f"; adapters and switches dropped {dropped:.0f} frames" if dropped else ""
-    return f"Loss: {loss:.2g} % of the segments were sent again{where}{_idle(figures)}."
+    return f"Loss: {loss:.2g} % of the TCP segments were retransmits{where}{_idle(figures)}."
 
 
 def _receive_window(figures: Figures) -> str:
@@ -200,7 +206,7 @@ def _machine(figures: Figures) -> str:
     foreign = figures.get("foreign_percent", 0.0)
     others = f", {foreign:.0f} % of it with other programs" if foreign > FOREIGN_PERCENT_MIN else ""
     if stolen > FOREIGN_PERCENT_MIN:
-        others += f", and {stolen:.0f} % kept back by the hypervisor"
+        others += f", and {stolen:.0f} % CPU steal"
     return f"The machine that carries the whole SAN was {busy:.0f} % busy{others}{taken}{_idle(figures, cpu=False)}."
 
 

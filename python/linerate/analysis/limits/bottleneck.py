@@ -1,8 +1,8 @@
 """What limited a run, in one sentence per step and one for the whole run.
 
-The figures of a step are explained as those of a study are (`attribution.py`). Two things are
-known of a single run only: whether its load generator was full, and the port of a real host, whose speed and traffic
-tell how full the line was.
+The figures of a step are explained as those of a study are (`attribution.py`). In a laboratory the run's record of the
+SAN has the rate of each link. Two things are known of a single run only: whether its load generator was full, and the
+port of a real host, whose speed and traffic tell how full the line was.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from linerate.analysis.arrays import array_figures
-from linerate.analysis.figures import figures_of
+from linerate.analysis.figures import BITS_PER_MBIT, LINE_RATES, figures_of
 from linerate.analysis.limits.attribution import Limit, attribute
 from linerate.analysis.observation import Observation
 from linerate.analysis.rules.base import pace_kept
 from linerate.analysis.summary import StepSummary
-from linerate.results import RunDirectory
+from linerate.results import RunDirectory, StepRecord
 
 WORKER_FULL = 0.95  # of a CPU per worker
 HEADERS_BYTES = 52  # IP and TCP, with the timestamp option, inside the MTU
 FRAME_BYTES = 38  # Ethernet header, check sequence, preamble and gap, outside the MTU
 MTU_USUAL_BYTES = 1500
-BITS_PER_MBIT = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,10 @@ def bottleneck(run: RunDirectory, summary: StepSummary) -> Bottleneck:
     computed = record.facts.get("driver") == "virtual"
     if not computed and (full := _generator(summary, record.facts, record.spec)):
         return full
-    figures = figures_of(summary, record.counters) | array_figures(run, summary.step)
+    figures = figures_of(summary, record.counters, _line_rates(record)) | array_figures(run, summary.step)
     if ports := dict(_ports(run, summary)):
-        figures |= ports | {"link_percent": max(ports.values())}
+        shares = [share for name, share in ports.items() if name.startswith("link.")]
+        figures |= ports | {"link_percent": max(shares)}
     if summary.paced and not pace_kept(summary):
         # In flight is an I/O from its submit on: what it waited before is no part of Little's law.
         figures["response_ms"] = summary.total.mean_ms
@@ -74,6 +74,14 @@ def bottleneck(run: RunDirectory, summary: StepSummary) -> Bottleneck:
     if found.limit == "array service" and (where := _without_network(record.facts, computed=computed)):
         return Bottleneck(found.limit, _time_per_io(figures, where))
     return Bottleneck(found.limit, found.sentence)
+
+
+def _line_rates(record: StepRecord) -> dict[str, float]:
+    """Link -> bits per second, as the laboratory recorded them; empty for runs elsewhere and of older versions."""
+    rates = record.san.get(LINE_RATES)
+    if not isinstance(rates, Mapping):
+        return {}
+    return {name: float(rate) for name, rate in rates.items() if isinstance(rate, int | float) and rate > 0}
 
 
 def _without_network(facts: Mapping[str, Any], *, computed: bool) -> str:
@@ -132,7 +140,7 @@ def _generator(summary: StepSummary, facts: Mapping[str, Any], spec: Mapping[str
 
 
 def _ports(run: RunDirectory, summary: StepSummary) -> Iterator[tuple[str, float]]:
-    """How full the port of a real host was; nothing where there are several ports, or where a laboratory counts."""
+    """Rate and use of the port of a real host; nothing where there are several ports, or where a laboratory counts."""
     facts = run.manifest.environment
     speeds = {
         key.removeprefix("port.").removesuffix(".speed_mbit_s"): float(value)
@@ -146,6 +154,7 @@ def _ports(run: RunDirectory, summary: StepSummary) -> Iterator[tuple[str, float
     mtu = facts.get(f"port.{port}.mtu_bytes")
     mtu_bytes = mtu if isinstance(mtu, int) and mtu > HEADERS_BYTES else MTU_USUAL_BYTES
     on_wire = (mtu_bytes + FRAME_BYTES) / (mtu_bytes - HEADERS_BYTES)
+    yield f"line.{port}.mbit_s", speed_mbit_s
     usage = run.measured_usage(summary.step)
     for direction in ("sent", "received"):
         bits_per_s = 8 * float(usage[f"bytes_{direction}"].sum()) * on_wire / summary.seconds

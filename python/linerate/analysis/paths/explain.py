@@ -103,7 +103,7 @@ def _met(layout: PathLayout) -> list[Meeting]:
 
 
 def _loss(layout: PathLayout) -> Iterator[str]:
-    """Drops where several senders shared a port, and who sent again; "nothing dropped" if that was counted."""
+    """Drops where several senders shared a port, and TCP retransmits; "nothing dropped" if that was counted."""
     ports = [meeting.port for meeting in _met(layout)] or [
         port for path in layout.paths for port in (path.array_port, path.host_port)
     ]
@@ -114,13 +114,12 @@ def _loss(layout: PathLayout) -> Iterator[str]:
         named = _and([f"{layout.drops[port]:,} to {port}" for port in lossy[:_NAMED_MAX]])
         yield f"The switch dropped frames on the way: {named}."
     if again:
-        sides = [f"the host sent {layout.retransmits:,} segments again"]
+        sides = [f"{layout.retransmits:,} by the host"]
         if layout.array_retransmits is not None:
-            sides.append(f"the array {layout.array_retransmits:,}")
-        text = ", ".join(sides)
-        yield f"{text[0].upper()}{text[1:]}."
+            sides.append(f"{layout.array_retransmits:,} by the array")
+        yield f"TCP retransmits: {', '.join(sides)}."
     elif _met(layout) and watched and not lossy:
-        yield "No frame was dropped there and no segment sent again."
+        yield "No frame was dropped there, and there were no TCP retransmits."
 
 
 def _waits(layout: PathLayout, control: PathLayout | None) -> Iterator[str]:

@@ -52,7 +52,7 @@ def _cache_sized(step: StepView) -> Iterator[Doubt]:
         return
     if used < CACHE_BYTES and not step.computed:
         yield note(
-            f"the volumes hold {used / GIB:.2f} GiB in all: a cache holds that, so the network is measured",
+            f"{used / GIB:.2f} GiB in all volumes fit in a cache: this measures the network, not disks",
             "use volumes several times as large as the array's cache to measure its disks",
         )
     memory = step.run.manifest.environment.get("memory.total_bytes")

@@ -34,7 +34,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, PositiveFloat, ValidationError
 
 from linerate.analysis.limits.attribution import Attribution
-from linerate.analysis.metric import METRICS
+from linerate.analysis.verdict.case_values import CaseValue, bounds_words, metric_name, value_lines
 from linerate.analysis.verdict.explanation import disks_apart, hidden_by_network
 from linerate.analysis.verdict.model import (
     ClaimOutcome,
@@ -102,8 +102,9 @@ class _ClaimsFile(_Data):
 class _Answer:
     """What one comparison says about an expectation: yes, no, or (None) nothing yet; and its figures.
 
-    `objection` is what keeps it from agreeing, and `because` why, in figures; `size` is how large a change it is about;
-    `more` how many more blocks would likely decide what is undecided.
+    `value` is a case's own figure, where the expectation bounds one; then `figures` is empty. `objection` is what keeps
+    it from agreeing, and `because` why, in figures; `size` is how large a change it is about; `more` how many more
+    blocks would likely decide what is undecided.
     """
 
     agrees: bool | None
@@ -112,6 +113,7 @@ class _Answer:
     because: str = ""
     size: float = 0.0
     more: int | None = None
+    value: CaseValue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ def _verdict(
     answers = [
         answer for expected in claim.expect for answer in _all_answers(expected, cases, judgement, reasons)
     ]
-    measured = "; ".join(dict.fromkeys(answer.figures for answer in answers if answer.figures))
+    measured = _figures(answers)
     missing = " ".join(
         f"Case {case}: {not_applicable[case].rstrip('.')}." for case in cases if case in not_applicable
     )
@@ -216,6 +218,7 @@ def _verdict(
         verdict, reason = "not tested", missing or "No run of this study could be compared."
     else:
         verdict, reason = _outcome(answers)
+    compares = any(expected.change for expected in claim.expect)
     return ClaimVerdict(
         claim=claim.id,
         subject=claim.subject,
@@ -226,7 +229,7 @@ def _verdict(
         verdict=verdict,
         reason=reason,
         cases=tuple(cases),
-        against=judgement.baseline,
+        against=judgement.baseline if compares or not claim.expect else "",
         deviances=tuple(_deviances(claim, cases, judgement)),
     )
 
@@ -272,8 +275,8 @@ def _outcome(answers: Sequence[_Answer]) -> tuple[ClaimOutcome, str]:
         return "differs", " ".join((*_objections(against), *_explanations(against)))
     open_ones = [answer for answer in answers if answer.agrees is None]
     if not open_ones:
-        return "agrees", "; ".join(dict.fromkeys(answer.figures for answer in answers))
-    undecided = "; ".join(dict.fromkeys(answer.figures for answer in open_ones if answer.figures))
+        return "agrees", _figures(answers)
+    undecided = _figures(open_ones)
     blocks = [answer.more for answer in open_ones if answer.more]
     parts = [
         f"Undecided: {undecided}." if undecided else "",
@@ -286,8 +289,14 @@ def _outcome(answers: Sequence[_Answer]) -> tuple[ClaimOutcome, str]:
 def _objections(answers: Sequence[_Answer]) -> Iterator[str]:
     """Each objection once, with the figures of all comparisons that it is about."""
     for objection in dict.fromkeys(answer.objection for answer in answers):
-        about = dict.fromkeys(answer.figures for answer in answers if answer.objection == objection)
-        yield f"{objection}: {'; '.join(about)}."
+        yield f"{objection}: {_figures([answer for answer in answers if answer.objection == objection])}."
+
+
+def _figures(answers: Iterable[_Answer]) -> str:
+    """The figures of several answers, each once: changes, then the cases' own values by metric."""
+    found = list(answers)
+    changes = dict.fromkeys(answer.figures for answer in found if answer.figures)
+    return "; ".join((*changes, *value_lines(answer.value for answer in found if answer.value)))
 
 
 def _explanations(answers: Sequence[_Answer]) -> Sequence[str]:
@@ -304,7 +313,7 @@ def _all_answers(
     if answers:
         return answers
     where = f" under {' or '.join(expected.workloads)}" if expected.workloads else ""
-    return [_Answer(None, "", f"Not measured: {_name(expected.metric or 'the change')}{where}.")]
+    return [_Answer(None, "", f"Not measured: {metric_name(expected.metric or 'the change')}{where}.")]
 
 
 def _answers(expected: Expectation, case: str, judgement: Judgement, reasons: _Reasons) -> Iterator[_Answer]:
@@ -312,25 +321,22 @@ def _answers(expected: Expectation, case: str, judgement: Judgement, reasons: _R
     if expected.change is None:
         for (measured_case, workload), attribution in reasons.limits.items():
             if measured_case == case and expected.covers(workload):
-                yield from _value_answer(expected, workload, attribution)
+                yield from _value_answer(expected, attribution)
         return
     for _, effect in _effects(expected, [case], judgement):
         yield _change_answer(expected, effect, reasons)
 
 
-def _value_answer(expected: Expectation, workload: str, attribution: Attribution) -> Iterator[_Answer]:
+def _value_answer(expected: Expectation, attribution: Attribution) -> Iterator[_Answer]:
     metric = expected.metric or ""
     value = attribution.figures.get(metric)
     if value is None:
         return
     low, high = expected.value_low, expected.value_high
     inside = (low is None or value >= low) and (high is None or value <= high)
-    shown = f"{workload}: {_name(metric)} {value:.4g}"
-    if low is not None and high is not None:
-        bounds = f"{low:g} to {high:g}"
-    else:
-        bounds = f"at least {low:g}" if low is not None else f"at most {high or 0:g}"
-    yield _Answer(inside, shown, f"Where {bounds} was expected", attribution.sentence)
+    seen = CaseValue(attribution.case, attribution.workload, metric, value)
+    objection = f"Expected {bounds_words(metric, low, high)}, measured"
+    yield _Answer(inside, "", objection, attribution.sentence, value=seen)
 
 
 def _change_answer(expected: Expectation, effect: Effect, reasons: _Reasons) -> _Answer:
@@ -415,8 +421,4 @@ def _shown(effect: Effect) -> str:
     bounds = ""
     if effect.change_low is not None and effect.change_high is not None:
         bounds = f" ({effect.change_low:+{digits}} to {effect.change_high:+{digits}})"
-    return f"{_name(effect.metric)} {effect.change:+{digits}}{unit}{bounds}"
-
-
-def _name(metric: str) -> str:
-    return METRICS[metric].label if metric in METRICS else metric.replace("_percent", " %").replace("_", " ")
+    return f"{metric_name(effect.metric)} {effect.change:+{digits}}{unit}{bounds}"

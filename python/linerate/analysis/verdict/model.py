@@ -203,7 +203,8 @@ class ClaimVerdict:
     """A published finding beside what was measured here.
 
     `reason` says in figures why it differs, why hardware is needed or why it was not tested; when it agrees, which
-    figures agree. `cases` are the study's cases that put it to the test, `against` the one that they were held against.
+    figures agree. `cases` are the study's cases that put it to the test, `against` the one that they were held against;
+    empty where only the cases' own figures count.
     `deviances` are its single figures, where the publication gives any.
     """
 

@@ -147,7 +147,7 @@ def restore(
 
 @app.command()
 def hold() -> None:
-    """Hold settings for a program on another machine, over lines of JSON; see docs/host.md.
+    """Machine interface: change settings over stdin and stdout as JSON lines; see docs/host.md.
 
     Everything is put back when standard input ends. A study does this on each of its hosts, by SSH.
     """

@@ -32,8 +32,7 @@ def following(directory: StudyDirectory, *, json: bool) -> Iterator[Callable[[St
 
 def next_line(directory: StudyDirectory, effects: Iterable[Effect]) -> str:
     """The command that comes next: more blocks for what is undecided and can be decided, else a look at the doubts."""
-    needed = [one.blocks_needed for one in effects if one.primary and one.blocks_needed is not None]
-    blocks = directory.study.repeat.blocks_max
-    if needed and max(needed) > blocks:
-        return f"next: linerate study resume {directory.path} --blocks {max(needed)}  (decides what is undecided)"
-    return f"next: linerate study check {directory.path}  (is the result reliable)"
+    from linerate.report.study.short import next_command
+
+    command, purpose = next_command(str(directory.path), directory.study.repeat.blocks_max, effects)
+    return f"next: {command}  ({purpose})"

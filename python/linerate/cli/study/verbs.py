@@ -171,7 +171,14 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
 
     from linerate.cli.console import show_verdicts
     from linerate.cli.study.progress import next_line
-    from linerate.report.study import study_page, verdict_object, write_study_report
+    from linerate.report.study import (
+        AT_THE_END_S,
+        study_page,
+        verdict_object,
+        write_run_reports,
+        write_study_report,
+    )
+    from linerate.report.study.short import deciding
     from linerate.study import StudyDirectory
     from linerate.study.journal import disk_error
     from linerate.study.judge import write_verdicts
@@ -179,6 +186,7 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
     try:
         verdicts = write_verdicts(directory)
         judged = StudyDirectory.open(directory.path)
+        write_run_reports(judged, AT_THE_END_S)
         report = write_study_report(judged)
     except OSError as error:
         raise disk_error(directory.path / "report.html", error) from error
@@ -189,7 +197,7 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
         show_verdicts(page)
         typer.echo(f"report: {report}")
         if judged.state == "complete":
-            typer.echo(next_line(judged, page.judgement.effects))
+            typer.echo(next_line(judged, deciding(page)))
     if judged.state == "incomplete":
         typer.echo(
             f"incomplete: {judged.reason}\ntry again: linerate study resume {directory.path}", err=True

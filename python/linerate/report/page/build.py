@@ -293,7 +293,7 @@ def _usage_facts(summary: StepSummary, *, computed: bool) -> list[tuple[str, str
         ("CPU per I/O", f"{figures.significant(usage.cpu_us_per_io)} us"),
         ("cycles per byte, load", figures.significant(usage.cycles_per_byte)),
         ("cycles per byte, host", figures.significant(usage.host_cycles_per_byte)),
-        ("TCP segments sent again", figures.count(usage.retransmits)),
+        ("TCP retransmits", figures.count(usage.retransmits)),
         ("waited for the array's window", f"{figures.percent(usage.rwnd_limited_percent)} % of busy time"),
         ("waited for the send buffer", f"{figures.percent(usage.sndbuf_limited_percent)} % of busy time"),
         ("TCP round trip", f"{figures.significant(usage.rtt_us_mean or None)} us"),

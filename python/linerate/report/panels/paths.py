@@ -17,7 +17,7 @@ _CHARTS = (
     ("mib_s", "MB/sec by path", "MB/s"),
     ("queue", "I/Os in flight by path", "mean queue"),
     ("ms", "resp by path", "ms"),
-    ("again", "segments sent again by path", "segments"),
+    ("again", "TCP retransmits by path", "segments"),
 )
 
 

@@ -76,12 +76,16 @@ def axis(scale: Scale, unit: str) -> Markup:
     return Markup(f'<svg class="axis" height="18" aria-hidden="true">{"".join(labels)}</svg>')
 
 
-def row(effect: Effect, scale: Scale, margin: float) -> Markup:
-    """A case's bar with its interval, its blocks as dots, and the margin as a band behind them."""
+def row(effect: Effect, scale: Scale, margin: float, floor: float | None = None) -> Markup:
+    """A case's bar with its interval, its blocks as dots, and the margin as a band behind them.
+
+    `floor` is the smallest change that these blocks detect: a dashed line to either side.
+    """
     left, right = scale.place(-margin), scale.place(margin)
     behind = [
         f'<rect class="band" x="{left:.2f}%" width="{right - left:.2f}%" height="100%"/>',
         *(_rule(scale.place(tick), "zero" if tick == 0 else "tick") for tick in scale.ticks()),
+        *(_rule(scale.place(end), "floor") for end in _ends(floor, scale)),
     ]
     # The inner drawing starts in the middle of the row, however tall its case's name makes it.
     front = [_bar(effect, scale), _dots(effect, scale), _interval(effect, scale)]
@@ -89,6 +93,10 @@ def row(effect: Effect, scale: Scale, margin: float) -> Markup:
         f'<svg class="row" aria-hidden="true"><title>{_tooltip(effect)}</title>{"".join(behind)}'
         f'<svg y="50%">{"".join(front)}</svg></svg>'
     )
+
+
+def _ends(floor: float | None, scale: Scale) -> list[float]:
+    return [] if floor is None else [end for end in (-floor, floor) if scale.low < end < scale.high]
 
 
 def _tooltip(effect: Effect) -> str:
@@ -112,7 +120,9 @@ def share(value: float | None, largest: float) -> Markup:
         return Markup("")
     width = 100 * value / largest
     return Markup(
-        f'<svg class="share" height="8" aria-hidden="true"><rect width="{width:.1f}%" height="8"/></svg>'
+        '<svg class="share" height="8" aria-hidden="true">'
+        f"<title>{value:,.3g}, {width:.0f} % of the largest in this column ({largest:,.3g})</title>"
+        f'<rect width="{width:.1f}%" height="8"/></svg>'
     )
 
 

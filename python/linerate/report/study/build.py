@@ -14,10 +14,13 @@ from linerate.report import figures
 from linerate.report.panels.svg import draw
 from linerate.report.panels.template import asset, environment, style
 from linerate.report.study import bars, words
+from linerate.report.study.carried import carried
 from linerate.report.study.disks import DisksTable, disks_table
 from linerate.report.study.drift import drift_chart
 from linerate.report.study.gather import study_page
 from linerate.report.study.model import CasePart, StudyPage, WorkloadPart
+from linerate.report.study.runs import run_links
+from linerate.report.study.short import headline, short_rows
 from linerate.results import files
 from linerate.study import StudyDirectory
 from linerate.study.directory import REPORT
@@ -29,13 +32,15 @@ COSTS = {
     "iscsi_share_percent": "iSCSI share, %",
     "response_ms": "resp, ms",
     "p99_ms": "p99, ms",
-    "retransmit_percent": "sent again, %",
+    "retransmit_percent": "retransmits, %",
     "host_cpu_percent": "host CPU, %",
     "array_cpu_percent": "array CPU, %",
 }
 """What is shown beside the metric that decides; what was not measured is left out."""
 _DRAWN = ("lan_mib_s", "iscsi_share_percent", "retransmit_percent", "host_cpu_percent", "array_cpu_percent")
 _POINTLESS = {"lan_mib_s": "iscsi_share_percent"}  # LAN traffic alone has nothing to share the line with
+RunLinks = Mapping[tuple[str, str], str]
+"""(case, workload) -> the address of a run report."""
 _CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
 
 
@@ -61,27 +66,35 @@ class WorkloadView:
     attributed: bool
     disks: DisksTable | None
     drift: Markup | None
+    floor: float | None = None
+    """The smallest change that these blocks detect, in percent."""
+    scatter: float | None = None
+    """Standard deviation of one comparison of the baseline with itself, in percent."""
 
 
 def write_study_report(directory: StudyDirectory, path: Path | None = None) -> Path:
     """Write the report of a study, by default into its directory, where it takes the place of an earlier one."""
     target = path or directory.path / REPORT
     target.parent.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(target, render_study(study_page(directory)).encode())
+    links = run_links(directory, target)
+    files.write_atomically(target, render_study(study_page(directory), links).encode())
     return target
 
 
-def render_study(page: StudyPage) -> str:
-    """The page as text, under `PAGE_BYTES_MAX` bytes: one too large loses its charts by block, then its path tables."""
+def render_study(page: StudyPage, links: RunLinks | None = None) -> str:
+    """The page as text, under `PAGE_BYTES_MAX` bytes: one too large loses its charts by block, then its path tables.
+
+    `links` are the addresses of run reports.
+    """
     text = ""
     for drift, paths in ((True, True), (False, True), (False, False)):
-        text = _render(page, drift=drift, paths=paths)
+        text = _render(page, links or {}, drift=drift, paths=paths)
         if len(text.encode()) <= PAGE_BYTES_MAX:
             break
     return text
 
 
-def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
+def _render(page: StudyPage, links: RunLinks, *, drift: bool, paths: bool) -> str:
     templates = environment()
     templates.filters.update(
         change=words.change,
@@ -99,7 +112,11 @@ def _render(page: StudyPage, *, drift: bool, paths: bool) -> str:
     ]
     return templates.from_string(asset(_PACKAGE, "study.html.j2")).render(
         page=page,
+        headline=headline(page),
+        short=list(short_rows(page)),
         each_path=paths,
+        carried=carried(page),
+        links=links,
         counts=verdict_counts(page),
         doubts=[(finding, where) for finding, where in findings if finding.severity != "note"],
         notes=[(finding, where) for finding, where in findings if finding.severity == "note"],
@@ -124,6 +141,8 @@ def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
     margin = page.margin_of(part)
     scale = bars.Scale.over([effect for _, effect in effects], margin)
     chart = drift_chart(page, part) if drift and page.blocks > 1 else None
+    noise = page.judgement.floor(part.name, part.metric.name)
+    floor = noise if noise is not None and noise.scale == "ratio" else None
     tops = {
         metric: bars.largest(page.typical(case.name, part.name, metric) for case in page.cases)
         for metric in COSTS
@@ -135,12 +154,17 @@ def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
         part=part,
         margin=f"{margin:g} {part.change_unit}",
         axis=bars.axis(scale, "%" if part.change_unit == "%" else ""),
-        rows=[(case, effect, bars.row(effect, scale, margin)) for case, effect in effects],
+        rows=[
+            (case, effect, bars.row(effect, scale, margin, floor.detectable if floor else None))
+            for case, effect in effects
+        ],
         cost_names=[COSTS[metric] for metric in tops],
         costs=costs,
         attributed=any(sentence for *_, sentence in costs),
         disks=disks_table(page, part),
         drift=Markup(draw(chart)) if chart else None,
+        floor=floor.detectable if floor else None,
+        scatter=floor.spread if floor else None,
     )
 
 

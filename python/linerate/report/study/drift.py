@@ -1,7 +1,8 @@
-"""The chart of a workload's results by block: what moves every case together is the laboratory, not a setting."""
+"""The chart of a workload's results by block. If all lines move together, the machine drifted; no setting did it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 
 import altair as alt
@@ -11,7 +12,10 @@ from linerate.report.panels.series import Point
 from linerate.report.panels.svg import PALETTE
 from linerate.report.study.model import StudyPage, WorkloadPart
 
-_HEIGHT = 110
+_WIDTH, _HEIGHT = 2 * WIDTH + 60, 110
+_NAMED_MAX = 6
+_STRIP_MAX = 40
+"""Pixels: a wider strip at the first or last block would widen the whole drawing."""
 _POINTS_MAX = 4_000
 
 
@@ -37,12 +41,16 @@ def drift_chart(page: StudyPage, part: WorkloadPart) -> Spec | None:
         return None
     baseline = [point for point in points if point["case"] == page.judgement.baseline]
     others = [point for point in points if point["case"] != page.judgement.baseline]
+    floor = page.judgement.floor(part.name, part.metric.name)
+    scatter = floor.spread if floor is not None and floor.scale == "ratio" else None
     return finished(
         alt.layer(
+            *([_band(scatter)] if scatter else []),
             _line(others).mark_line(color=PALETTE["low"], strokeWidth=1, opacity=0.7),
             _line(baseline).mark_line(color=PALETTE["ink"], strokeWidth=1.8, point=_DOTS),
+            _hits(page, points),
         ),
-        width=2 * WIDTH + 60,
+        width=_WIDTH,
         height=_HEIGHT,
     )
 
@@ -57,3 +65,39 @@ def _line(points: list[Point]) -> alt.Chart:
         detail="case:N",
     )
     return chart
+
+
+def _band(scatter: float) -> alt.Chart:
+    """How far one run of the baseline is from the other one of its block."""
+    band: alt.Chart = (
+        alt.Chart(alt.Data(values=[{"low": -scatter, "high": scatter}]))  # type: ignore[no-untyped-call]
+        .mark_rect(color=PALETTE["band"], opacity=1)
+        .encode(y=alt.Y("low:Q"), y2="high:Q")
+    )
+    return band
+
+
+def _hits(page: StudyPage, points: list[Point]) -> alt.Chart:
+    """An invisible strip at each block, whose tooltip has the baseline and the cases that are farthest off."""
+    by_block: dict[int, dict[str, float]] = {}
+    for point in points:
+        by_block.setdefault(point["block"], {})[point["case"]] = point["off"]
+    said = [
+        {"block": block, "say": "\n".join([f"block {block}", *_named(page, off)])}
+        for block, off in by_block.items()
+    ]
+    strips: alt.Chart = (
+        alt.Chart(alt.Data(values=said))  # type: ignore[no-untyped-call]
+        .mark_rule(strokeWidth=min(_WIDTH / max(len(said), 1), _STRIP_MAX), aria=True)
+        .encode(x=alt.X("block:O"), description="say:N")
+    )
+    return strips
+
+
+def _named(page: StudyPage, off: Mapping[str, float]) -> Iterator[str]:
+    baseline = page.judgement.baseline
+    others = sorted((case for case in off if case != baseline), key=lambda case: -abs(off[case]))
+    for case in (*((baseline,) if baseline in off else ()), *others[:_NAMED_MAX]):
+        yield f"{page.title_of(case)}: {off[case]:+.1f} % off its mean"
+    if len(others) > _NAMED_MAX:
+        yield f"{len(others) - _NAMED_MAX} more cases are nearer to theirs"

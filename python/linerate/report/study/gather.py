@@ -81,6 +81,8 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         text=directory.record.source,
         layouts=layouts,
         faults=faults,
+        place=str(directory.path),
+        blocks_planned=study.repeat.blocks_max,
     )
 
 

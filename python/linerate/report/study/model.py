@@ -24,6 +24,9 @@ from linerate.analysis.verdict import (
 from linerate.report.study.paths import FaultPart, LayoutPart
 from linerate.results import Validity
 
+_NAMED_MAX = 2
+"""Titles of cases in one sentence; of more their number."""
+
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
@@ -121,6 +124,9 @@ class StudyPage:
     text: str = field(default="", repr=False)
     layouts: tuple[LayoutPart, ...] = ()
     faults: tuple[FaultPart, ...] = ()
+    place: str = ""
+    """The study directory, as commands name it."""
+    blocks_planned: int = 0
     void: frozenset[tuple[str, str]] = frozenset()
     """(case, workload) of which every run was void: they keep their place in the tables."""
 
@@ -180,9 +186,10 @@ class StudyPage:
     def compared(self, claim: ClaimVerdict) -> str:
         """Which comparison a claim's measured changes are of; empty where it speaks of one case's own figures."""
         cases = [self.title_of(case) for case in claim.cases if case != claim.against]
-        return (
-            f"{' and '.join(cases)} against {self.title_of(claim.against)}" if cases and claim.against else ""
-        )
+        if not cases or not claim.against:
+            return ""
+        named = " and ".join(cases) if len(cases) <= _NAMED_MAX else f"{len(cases)} cases"
+        return f"{named} against {self.title_of(claim.against)}"
 
     def effects(self, workload: str) -> Iterator[tuple[CasePart, Effect]]:
         """The cases that ran under a workload, in the study's order, with their effect on its metric."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from linerate.analysis.paths import FaultOutcome, PathLayout, explain, fault_outcomes, merged_layout
 from linerate.errors import UserError
+from linerate.report.panels.series import warmup_end_s
 from linerate.results import RunDirectory
 from linerate.study import StudyDirectory
 
@@ -29,7 +30,8 @@ class LayoutPart:
 class FaultPart:
     """One fault of a case under one workload in `runs` runs: medians, and the worst of what must not happen.
 
-    Fields are those of `FaultOutcome`; `failover_worst_s` is the longest of all runs, and `failed_over` the number of
+    Fields are those of `FaultOutcome`, except that `at_s` counts from the end of the warm-up, as the times of the study
+    file do; `failover_worst_s` is the longest of all runs, and `failed_over` the number of
     runs in which I/O was requeued at all.
     """
 
@@ -92,8 +94,10 @@ def _faults(key: _Key, runs: Sequence[tuple[RunDirectory, str]]) -> Iterator[Fau
     """The n-th fault of every run is the same one."""
     by_place: dict[tuple[int, str], list[FaultOutcome]] = {}
     for run, step in runs:
+        warmup_s = warmup_end_s(run, step)
         for place, outcome in enumerate(fault_outcomes(run, step)):
-            by_place.setdefault((place, outcome.what), []).append(outcome)
+            timed = replace(outcome, at_s=outcome.at_s - warmup_s)
+            by_place.setdefault((place, outcome.what), []).append(timed)
     for (_, what), seen in by_place.items():
         failovers = [one.failover_s for one in seen if one.failover_s is not None]
         yield FaultPart(

@@ -17,6 +17,7 @@ from linerate.report import figures
 from linerate.report.panels.paths import failback, seconds
 from linerate.report.study import words
 from linerate.report.study.model import CasePart, StudyPage
+from linerate.report.study.short import headline, short_rows
 from linerate.report.tables import aligned
 
 COLUMNS = (
@@ -50,6 +51,8 @@ _MARKS = {
 _TITLE_MAX = 36
 _FORMS = ("full", "plain", "short")
 _CLAIMS = ("agrees", "differs", "needs hardware", "not tested")
+_ANSWERED_LATER = ("how sure", "change", "next")
+"""Of the short answer, what the lines after the table say in full."""
 _MARK_NOTE = "+ better, - worse, in brackets: below the margin, = no difference that matters, ? undecided"
 
 
@@ -108,6 +111,17 @@ def verdict_lines(page: StudyPage) -> list[str]:
     return [*lines, *(f"not applicable  {case.name}: {case.not_applicable}" for case in page.not_applicable)]
 
 
+def opening_lines(page: StudyPage) -> list[str]:
+    """What comes before the table: the result in one sentence, the short answer, and what each fault cost."""
+    rows = [row for row in short_rows(page) if row[0] not in _ANSWERED_LATER]
+    width = max((len(label) for label, _ in rows), default=0)
+    lines = [headline(page)]
+    for label, answers in rows:
+        lines += [f"  {label if number == 0 else '':<{width}}  {line}" for number, line in enumerate(answers)]
+    faults = fault_lines(page)
+    return [*lines, "", *faults, ""] if faults else [*lines, ""]
+
+
 def closing_lines(page: StudyPage) -> list[str]:
     """What follows the table: recommended settings, claims, noise floor, and the stamp with its reasons."""
     lines = ["recommended:"] if page.recommendations else []
@@ -129,7 +143,6 @@ def closing_lines(page: StudyPage) -> list[str]:
                     f"measured{compared} {claim.measured}"
                 )
     lines += _path_lines(page)
-    lines += _fault_lines(page)
     lines += _deviance_lines(page)
     floors = [
         f"{part.name} {words.percent(floor.change)}"
@@ -155,18 +168,28 @@ def _path_lines(page: StudyPage) -> list[str]:
     return ["paths:", *lines] if lines else []
 
 
-def _fault_lines(page: StudyPage) -> list[str]:
-    """One line per fault: how long until I/O went another way, who waited, what coming back cost."""
+def fault_lines(page: StudyPage) -> list[str]:
+    """One line per fault: how long until I/O went another way, the longest wait, errors, what coming back cost."""
     rows = [
-        ["faults", "workload", "fault", "elsewhere s", "worst s", "over 1 s", "errors", "back s", "failback"]
+        [
+            "faults",
+            "workload",
+            "failover s",
+            "worst s",
+            "longest wait ms",
+            "over 1 s",
+            "errors",
+            "paths back s",
+            "failback",
+        ]
     ]
     rows += [
         [
             f"  {fault.case}",
             fault.workload,
-            fault.what,
             seconds(fault.failover_s),
             seconds(fault.failover_worst_s),
+            figures.ms(fault.response_max_ms),
             figures.count(fault.slow_ios),
             figures.count(fault.errors),
             seconds(fault.back_s),

@@ -11,6 +11,7 @@ import polars as pl
 
 from linerate.analysis.arrays import array_figures
 from linerate.analysis.faults import fault_figures
+from linerate.analysis.figures import LINE_RATES
 from linerate.analysis.summary import summarise_step
 from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
@@ -80,7 +81,7 @@ def measure(run: LaboratoryRun) -> Measured:
         run.directory,
         run.consent,
         counters=run.counters,
-        san=run.record,
+        san=_recorded(run),
         loader=run.loader,
         beside=run.beside,
         arrays=run.arrays,
@@ -104,6 +105,12 @@ def measure(run: LaboratoryRun) -> Measured:
         outcome.run.measured_rows(step.key).group_by("interval", maintain_order=True).agg(pl.col("ios").sum())
     )
     return Measured(figures, stamp, "; ".join(grave), rates["ios"].to_list(), spec.interval_s)
+
+
+def _recorded(run: LaboratoryRun) -> dict[str, Any]:
+    """What the run directory tells of its SAN: the record, and the line rates that the run's links had."""
+    rates = {LINE_RATES: dict(run.line_rates)} if run.line_rates else {}
+    return {**run.record, **rates}
 
 
 def placed(workload: Workload, run: LaboratoryRun) -> RunSpec:
