@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -306,6 +307,17 @@ class Lab:
         """
         return int(self._connection.ask("fault", fault=fault.model_dump()))
 
+    def plug(self, link: str) -> int:
+        """Plugs the cable of a link in, whatever pulled it; when, in monotonic ns. Errors as in `change_link`.
+
+        Other faults that are in force stay: the link of a switch without power stays down.
+        """
+        pulled = Fault(kind="cable", target=link)
+        if any(known.label == pulled.label for known in self.faults):
+            return self.heal(pulled)
+        self.change_link(link, up=True)
+        return time.monotonic_ns()
+
     def heal(self, fault: Fault) -> int:
         """Ends a fault of that kind, target and value; when, in monotonic ns. Raises UserError if there is none."""
         return int(self._connection.ask("heal", fault=fault.model_dump()))
@@ -353,6 +365,16 @@ class Lab:
         counted: dict[str, float] = self._connection.ask("counters")
         for host, cpu_s in self._cpu.sample().items():
             counted[f"host.{host}.cpu_s"] += cpu_s
+        return counted
+
+    def traffic(self) -> dict[str, float]:
+        """What the links carry, for a reader beside a measurement: it changes nothing that `counters` gives later.
+
+        `port.LINK.*` as in `counters`, and besides what waits now: `port.LINK.queue_bytes` at the node's end,
+        `.switch_queue_bytes` at the switch's. `machine.clock_s`: when, on the monotonic clock. Raises HostError when an
+        array or the fabric has died.
+        """
+        counted: dict[str, float] = self._connection.ask("traffic")
         return counted
 
     def facts(self) -> dict[str, str | int | float | bool | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -46,6 +47,7 @@ class LabService:
             "add_address": self.add_address,
             "remove_address": self.remove_address,
             "counters": self.counters,
+            "traffic": self.traffic,
             "facts": self.facts,
             "down": self.down,
         }
@@ -161,6 +163,11 @@ class LabService:
         switches = sum(received[name] for name in received if lab.nodes[name].kind == "switch")
         counted["fabric.cpu_s"] = counted.get("fabric.cpu_s", 0.0) + switches
         return counted
+
+    def traffic(self) -> dict[str, float]:
+        """What passed the links so far and what waits at them, for readers beside a measurement."""
+        self._check_alive()
+        return {"machine.clock_s": time.monotonic(), **self._lab.fabric.traffic()}
 
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """The lab as a result's manifest names it; defaults are those of the first host, read back."""
