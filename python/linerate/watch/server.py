@@ -4,6 +4,7 @@
     /static/NAME      its parts
     /events           server-sent events (`feed`); Last-Event-ID, or `?last=`, resumes
     /metrics          OpenMetrics; `Authorization: Bearer TOKEN`
+    /cable            of a lab only: POST pulls a cable, or plugs it in (`cable`)
 
 A web site elsewhere could make a browser send requests to loopback, so the Host header must name loopback, the cookie
 is kept from other sites, and the page may load nothing from anywhere else.
@@ -33,8 +34,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linerate.errors import HostError
+from linerate.watch.cable import cable_route
 from linerate.watch.live import Live
 from linerate.watch.metrics import CONTENT_TYPE
+from linerate.watch.san import LabSource
 from linerate.watch.source import Source
 
 ADDRESS = "127.0.0.1"
@@ -44,9 +47,11 @@ PAGE = Path(__file__).parent / "page"
 PARTS = {
     "app.js": "text/javascript",
     "array.js": "text/javascript",
+    "cable.js": "text/javascript",
     "charts.js": "text/javascript",
     "figures.js": "text/javascript",
     "run.js": "text/javascript",
+    "san.js": "text/javascript",
     "study.js": "text/javascript",
     "style.css": "text/css",
     "icon.svg": "image/svg+xml",
@@ -142,6 +147,7 @@ def watch_app(source: Source, token: str, port: int) -> tuple[Starlette, Live]:
             Route("/static/{name:path}", _part),
             Route("/events", events),
             Route("/metrics", metrics),
+            *([cable_route(source, live)] if isinstance(source, LabSource) else []),
         ],
         middleware=[
             Middleware(_Headers),
