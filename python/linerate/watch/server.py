@@ -34,9 +34,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linerate.errors import HostError
+from linerate.httpd import http_settings
+from linerate.openmetrics import CONTENT_TYPE
 from linerate.watch.cable import cable_route
 from linerate.watch.live import Live
-from linerate.watch.metrics import CONTENT_TYPE
 from linerate.watch.san import LabSource
 from linerate.watch.source import Source
 
@@ -80,17 +81,7 @@ class PageServer:
         self._listening = _listen(port)
         self.port: int = self._listening.getsockname()[1]
         app, live = watch_app(source, self._token, self.port)
-        settings = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            ws="none",
-            http="h11",
-            loop="asyncio",
-            timeout_graceful_shutdown=STOP_TIMEOUT_S,
-        )
+        settings = http_settings(app, log_level="critical", timeout_graceful_shutdown=STOP_TIMEOUT_S)
         self._server = _Server(settings, live)
 
     @property
