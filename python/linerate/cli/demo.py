@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.job.page import Page
 from linerate.cli.study import verbs
 
 STUDY = "demo"
@@ -18,6 +19,7 @@ def demo(
     ] = False,
     output: flags.Output = None,
     wait: flags.WaitForLab = False,
+    page: Page = False,
     json: flags.Json = False,
 ) -> None:
     """Build a virtual SAN, compare default with jumbo and with tuned settings under three workloads, and report.
@@ -26,4 +28,4 @@ def demo(
     afterwards, however this ends. The workloads are those of a published NIC study: 8K random with 67 % reads, 256K
     sequential reads and 256K sequential writes, five I/Os in flight on each volume.
     """
-    verbs.run(STUDY, quick=quick, output=output, wait=wait, json=json)
+    verbs.run(STUDY, quick=quick, output=output, wait=wait, page=page, json=json)

@@ -17,10 +17,6 @@ export class SanView {
     this.reset();
   }
 
-  get isShown() {
-    return this.known !== null;
-  }
-
   reset() {
     this.known = null;
     this.figures = {};
