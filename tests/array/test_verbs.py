@@ -9,7 +9,7 @@ import pytest
 from linerate.array.control import ControlClient, find
 from linerate.array.control.report import DiskReport, ReplicationReport
 from linerate.array.control.server import ControlServer
-from linerate.array.rates import rates
+from linerate.array.figures.rates import rates
 from linerate.cli.array.picture import picture
 from linerate.cli.array.reach import in_options
 from rich.console import Console

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import time
 import uuid
 from itertools import product
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from linerate.study import StudyDirectory
@@ -102,3 +104,20 @@ def test_a_demo_that_is_stopped_leaves_nothing_running(tmp_path: Path, number: i
     _assert_no_process(mark)
     if number == signal.SIGINT:
         _assert_no_file(tmp_path)
+
+
+def test_the_page_of_a_demo_lasts_as_long_as_the_demo(tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    with _demo(tmp_path, mark, "--page") as process:
+        assert process.stdout is not None
+        url = next(line.split()[1] for line in process.stdout if line.startswith("page: "))
+        place = urlsplit(url)
+        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)
+        connection.request("GET", f"/metrics?{place.query}")
+        assert connection.getresponse().status == 200
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        process.wait(TIMEOUT_S)
+    _assert_no_process(mark)
+    _assert_no_file(tmp_path)

@@ -111,6 +111,18 @@ def test_frames_are_counted_as_they_are_on_the_wire(user_lab: Lab) -> None:
     assert after["fabric.lag_ns_max"] > 0
 
 
+@a_busy_machine_may_spoil
+def test_a_reader_beside_a_measurement_takes_nothing_from_it(user_lab: Lab) -> None:
+    user_lab.counters()
+    transfer_s(user_lab, MIB)
+    seen = user_lab.traffic()
+    assert seen["port.h1.p0.queue_bytes"] == seen["port.h2.p0.switch_queue_bytes"] == 0
+    after = user_lab.counters()
+    assert after["port.h2.p0.bytes_received"] >= seen["port.h2.p0.bytes_received"] > MIB
+    # An idle fabric is late by a few microseconds at most: this lag is of the transfer, before it was looked at.
+    assert after["fabric.lag_ns_max"] > user_lab.counters()["fabric.lag_ns_max"]
+
+
 def test_loss_costs_retransmissions(user_lab: Lab) -> None:
     before = user_lab.counters()
     assert user_lab.change_link("h2.p0", loss=0.02).loss == 0.02

@@ -47,9 +47,9 @@ class Client:
         self.port = server.port
         self.token = parse_qs(urlsplit(server.url).query)["token"][0]
 
-    def ask(self, path: str, method: str = "GET", **headers: str) -> Answer:
+    def ask(self, path: str, method: str = "GET", body: bytes = b"", **headers: str) -> Answer:
         """Header names are written with `_` for `-`. `authorization=""` asks without the token."""
-        connection, answer = self._begin(path, method, headers)
+        connection, answer = self._begin(path, method, headers, body)
         with connection:
             return Answer(answer.status, dict(answer.headers), answer.read())
 
@@ -72,7 +72,7 @@ class Client:
         return found
 
     def _begin(
-        self, path: str, method: str, headers: dict[str, str]
+        self, path: str, method: str, headers: dict[str, str], body: bytes = b""
     ) -> tuple[ExitStack, http.client.HTTPResponse]:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         sent.setdefault("authorization", f"Bearer {self.token}")
@@ -82,7 +82,9 @@ class Client:
         connection.putrequest(method, path, skip_host="host" in sent)
         for name, value in sent.items():
             connection.putheader(name, value)
-        connection.endheaders()
+        if body:
+            connection.putheader("content-length", str(len(body)))
+        connection.endheaders(body)
         return stack, connection.getresponse()
 
 

@@ -32,6 +32,9 @@ def _status(url: str) -> int:
         (["watch", "nothing"], "nothing is neither a run directory nor a study directory"),
         (["watch", "nothing", "--array", "lab"], "--array goes with no directory"),
         (["watch", "--array", "lab"], "no array of this user serves"),
+        (["watch", "nothing", "--lab", "san"], "--lab goes with no directory"),
+        (["watch", "--array", "lab", "--lab", "san"], "--array and --lab are two pages"),
+        (["watch", "--lab", "test-none"], "no lab named test-none is up"),
         (["array", "serve", "lab.toml", "--page", "--no-control"], "--page needs the control API"),
     ],
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import polars as pl
 import pytest
 from linerate import watch
-from linerate.array.control import ArrayReport, ControlClient
+from linerate.array.control import ArrayReport, ControlClient, find
+from linerate.array.control.server import ControlServer
+from linerate.openmetrics import CONTENT_TYPE
 from linerate.results import RunDirectory
 from linerate.watch import ArraySource, DirectorySource
 from linerate.watch.metrics import exposition
@@ -119,6 +123,23 @@ def test_the_counters_of_an_array_are_those_of_its_report() -> None:
     pool = storage.pools[0]
     used = samples["linerate_array_pool_used_bytes", (("array", "lab"), ("pool", pool.name))]
     assert used == pool.used_bytes > 0
+
+
+def test_the_control_api_of_an_array_gives_the_metrics_of_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    array, config, service = pretend()
+    array.task = {"kind": "scrub", "done": 0.5}
+    with ControlServer(service, config) as server:
+        place = urlsplit(server.url)
+        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)
+        connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {find(None).token}"})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+    assert (answer.status, answer.headers["content-type"]) == (200, CONTENT_TYPE)
+    assert _samples(text) == _of(ArraySource(_Client()))
 
 
 def test_the_dashboard_asks_only_for_what_is_exported(path_run: RunDirectory, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.job.page import Page
 from linerate.cli.study import verbs
 
 STUDY = "demo"
@@ -18,6 +19,7 @@ def demo(
     ] = False,
     output: flags.Output = None,
     wait: flags.WaitForLab = False,
+    page: Page = False,
     json: flags.Json = False,
 ) -> None:
     """Build a virtual SAN, compare default settings with jumbo frames, small windows and one path, and report.
@@ -26,4 +28,4 @@ def demo(
     it is gone afterwards, however this ends. The workloads are two of a published NIC study: 256K sequential reads and
     256K sequential writes, five I/Os in flight on each volume.
     """
-    verbs.run(STUDY, quick=quick, output=output, wait=wait, json=json)
+    verbs.run(STUDY, quick=quick, output=output, wait=wait, page=page, json=json)

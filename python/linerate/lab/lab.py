@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -224,7 +225,15 @@ class Lab:
 
     def now(self) -> Topology:
         """The topology as it is now, after every change to links, adapters and switches."""
+        topology, _ = self.now_with_faults()
+        return topology
+
+    def now_with_faults(self) -> tuple[Topology, tuple[Fault, ...]]:
+        """The topology as it is now, and the faults in force, the oldest first: both of one instant."""
         state = self._connection.ask("state")
+        return self._changed(state), tuple(Fault.model_validate(fault) for fault in state["faults"])
+
+    def _changed(self, state: Mapping[str, Any]) -> Topology:
         links, nics, switches = state["links"], state["nics"], state["switches"]
 
         def changed(member: Node) -> dict[str, object]:
@@ -306,6 +315,21 @@ class Lab:
         """
         return int(self._connection.ask("fault", fault=fault.model_dump()))
 
+    def pull(self, link: str) -> int:
+        """Pulls the cable of a link; errors and what is returned as in `fault`."""
+        return self.fault(Fault(kind="cable", target=link))
+
+    def plug(self, link: str) -> int:
+        """Plugs the cable of a link in, whatever pulled it; when, in monotonic ns. Errors as in `change_link`.
+
+        Other faults that are in force stay: the link of a switch without power stays down.
+        """
+        pulled = Fault(kind="cable", target=link)
+        if any(known.label == pulled.label for known in self.faults):
+            return self.heal(pulled)
+        self.change_link(link, up=True)
+        return time.monotonic_ns()
+
     def heal(self, fault: Fault) -> int:
         """Ends a fault of that kind, target and value; when, in monotonic ns. Raises UserError if there is none."""
         return int(self._connection.ask("heal", fault=fault.model_dump()))
@@ -313,7 +337,8 @@ class Lab:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Those in force, the oldest first."""
-        return tuple(Fault.model_validate(fault) for fault in self._connection.ask("state")["faults"])
+        _, faults = self.now_with_faults()
+        return faults
 
     def add_address(self, node: str, interface: str, address: str) -> tuple[str, ...]:
         """Gives an interface of a host or an array one more address of its network while everything runs.
@@ -353,6 +378,16 @@ class Lab:
         counted: dict[str, float] = self._connection.ask("counters")
         for host, cpu_s in self._cpu.sample().items():
             counted[f"host.{host}.cpu_s"] += cpu_s
+        return counted
+
+    def traffic(self) -> dict[str, float]:
+        """What the links carry, for a reader beside a measurement: it changes nothing that `counters` gives later.
+
+        `port.LINK.*` as in `counters`, and besides what waits now: `port.LINK.queue_bytes` at the node's end,
+        `.switch_queue_bytes` at the switch's. `machine.clock_s`: when, on the monotonic clock. `lab.changes` is another
+        number after each change of what `now_with_faults` gives. Raises HostError when an array or the fabric has died.
+        """
+        counted: dict[str, float] = self._connection.ask("traffic")
         return counted
 
     def facts(self) -> dict[str, str | int | float | bool | None]:

@@ -4,10 +4,11 @@ Open this file first. `load_topology` reads a TOML file (or a shipped topology b
 and arrays with ports, each port's link to a switch, trunks between switches, VLANs, priorities, volumes, LAN traffic.
 Names, counts, defaults and addresses are resolved there, so that the lab, the fabric and the report need no rules of
 their own; a mistake is told with file, line and key. `paths`, `layout` and `volume_urls` say how a host reaches the
-volumes, `beyond_kernel` why a topology needs the user-space fabric; `faults` is what may break; `tree` and `picture`
-show it.
+volumes, `beyond_kernel` why a topology needs the user-space fabric; `faults` is what may break; `tree`, `drawing` and
+`picture` show it.
 """
 
+from linerate.san.drawing import NARROW, PAGE, Drawing, drawing
 from linerate.san.faults import Fault, FaultKind, FaultTable, links_hit, parse_fault
 from linerate.san.model import (
     ISCSI_PORT,
@@ -31,7 +32,7 @@ from linerate.san.model import (
     Trunk,
     Volume,
 )
-from linerate.san.paths import LAYOUTS, asked_paths, beyond_kernel, layout, paths, volume_urls
+from linerate.san.paths import LAYOUTS, asked_paths, beyond_kernel, is_joined, layout, paths, volume_urls
 from linerate.san.picture import picture
 from linerate.san.reader import load_topology, parse_topology, shipped_topologies, topology_schema
 from linerate.san.storage import RAID_LEVELS, Storage, misfits
@@ -48,11 +49,14 @@ from linerate.san.units import (
 __all__ = [
     "ISCSI_PORT",
     "LAYOUTS",
+    "NARROW",
+    "PAGE",
     "PREFIX_LENGTH",
     "RAID_LEVELS",
     "AluaState",
     "Array",
     "ArrayPort",
+    "Drawing",
     "Fault",
     "FaultKind",
     "FaultTable",
@@ -75,6 +79,8 @@ __all__ = [
     "asked_paths",
     "beyond_kernel",
     "delay_text",
+    "drawing",
+    "is_joined",
     "layout",
     "links_hit",
     "load_topology",

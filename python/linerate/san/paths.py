@@ -11,11 +11,11 @@ two of an array in one network:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from linerate.errors import UserError
-from linerate.san.model import ISCSI_PORT, Array, Interface, Layout, Link, Path, Topology
+from linerate.san.model import ISCSI_PORT, Array, Interface, Layout, Link, Path, Port, Topology
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 PATHS_FORM = f'{", ".join(LAYOUTS)}, or a list of paths such as "h1.p0 -> a1.p1"'
@@ -166,6 +166,34 @@ def paths(topology: Topology, host: str) -> tuple[Path, ...]:
             for _, _, ours, theirs in sorted(pairs, key=lambda pair: pair[:2])
         ]
     return tuple(found)
+
+
+def is_joined(topology: Topology, path: Path, broken: Collection[str]) -> bool:
+    """Frames can go from one end of a path to the other without a link that is `broken`, by the names of links."""
+    ends = (
+        _port_of(topology, path.host, path.host_interface),
+        _port_of(topology, path.array, path.array_interface),
+    )
+    if any(f"{node}.{port.name}" in broken for node, port in zip((path.host, path.array), ends, strict=True)):
+        return False
+    reached, waiting = {ends[0].switch}, [ends[0].switch]
+    while waiting:
+        here = waiting.pop()
+        for trunk in topology.trunks:
+            if here in (trunk.a, trunk.b) and trunk.name not in broken:
+                other = trunk.b if here == trunk.a else trunk.a
+                if other not in reached:
+                    reached.add(other)
+                    waiting.append(other)
+    return ends[1].switch in reached
+
+
+def _port_of(topology: Topology, node: str, interface: str) -> Port:
+    """The port of a node's interface. Raises KeyError."""
+    for port in topology.node(node).ports:
+        if any(inside.name == interface for inside in port.interfaces):
+            return port
+    raise KeyError(f"{node}.{interface}")
 
 
 def volume_urls(topology: Topology, host: str) -> dict[str, tuple[Path, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from linerate.array.control import ControlClient
 from linerate.array.control.report import ArrayReport, DiskReport
-from linerate.array.rates import Rates, rates
+from linerate.array.figures.rates import Rates, rates
 from linerate.watch.feed import Update
 from linerate.watch.run.point import short
 

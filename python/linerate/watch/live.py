@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import anyio.to_thread
 
@@ -63,6 +63,13 @@ class Live:
         """The present metrics."""
         await self._poll()
         return await anyio.to_thread.run_sync(exposition, self._source)
+
+    async def carry_out(self, work: Callable[[], Iterable[Update]]) -> None:
+        """Does something to the source, between two polls, and tells what came of it. Raises what it raises."""
+        async with self._polling:
+            updates = await anyio.to_thread.run_sync(lambda: list(work()))
+        if self.feed.add(updates):
+            self._notify()
 
     async def end(self) -> None:
         """Tells the readers what came last, and that nothing more will come."""

@@ -4,6 +4,7 @@
     /static/NAME      its parts
     /events           server-sent events (`feed`); Last-Event-ID, or `?last=`, resumes
     /metrics          OpenMetrics; `Authorization: Bearer TOKEN`
+    /cable            of a lab only: POST pulls a cable, or plugs it in (`cable`)
 
 A web site elsewhere could make a browser send requests to loopback, so the Host header must name loopback, the cookie
 is kept from other sites, and the page may load nothing from anywhere else.
@@ -33,8 +34,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linerate.errors import HostError
+from linerate.httpd import http_settings
+from linerate.openmetrics import CONTENT_TYPE
+from linerate.watch.cable import cable_route
 from linerate.watch.live import Live
-from linerate.watch.metrics import CONTENT_TYPE
+from linerate.watch.san import LabSource
 from linerate.watch.source import Source
 
 ADDRESS = "127.0.0.1"
@@ -44,9 +48,11 @@ PAGE = Path(__file__).parent / "page"
 PARTS = {
     "app.js": "text/javascript",
     "array.js": "text/javascript",
+    "cable.js": "text/javascript",
     "charts.js": "text/javascript",
     "figures.js": "text/javascript",
     "run.js": "text/javascript",
+    "san.js": "text/javascript",
     "study.js": "text/javascript",
     "style.css": "text/css",
     "icon.svg": "image/svg+xml",
@@ -75,17 +81,7 @@ class PageServer:
         self._listening = _listen(port)
         self.port: int = self._listening.getsockname()[1]
         app, live = watch_app(source, self._token, self.port)
-        settings = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            ws="none",
-            http="h11",
-            loop="asyncio",
-            timeout_graceful_shutdown=STOP_TIMEOUT_S,
-        )
+        settings = http_settings(app, log_level="critical", timeout_graceful_shutdown=STOP_TIMEOUT_S)
         self._server = _Server(settings, live)
 
     @property
@@ -142,6 +138,7 @@ def watch_app(source: Source, token: str, port: int) -> tuple[Starlette, Live]:
             Route("/static/{name:path}", _part),
             Route("/events", events),
             Route("/metrics", metrics),
+            *([cable_route(source, live)] if isinstance(source, LabSource) else []),
         ],
         middleware=[
             Middleware(_Headers),

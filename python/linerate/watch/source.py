@@ -1,4 +1,4 @@
-"""What is watched: a run directory, a study directory, or a directory that is still to come.
+"""What is watched: a run directory, a study directory, or a directory that is still to come; with its SAN.
 
 Every source is polled for what is new. It reads and never writes, and it holds nothing that a run waits for.
 """
@@ -11,9 +11,10 @@ from typing import Protocol
 
 from linerate.errors import UserError
 from linerate.results.files import MANIFEST
-from linerate.study.directory import STUDY
+from linerate.study.directory import RUNS, STUDY
 from linerate.watch.feed import Update, clear
 from linerate.watch.run import RunSource
+from linerate.watch.san import StudySan
 from linerate.watch.study import StudySource
 
 
@@ -33,6 +34,7 @@ class DirectorySource:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.found: RunSource | StudySource | None = None
+        self._san: StudySan | None = None
         self._has_told = False
 
     def poll(self) -> Iterator[Update]:
@@ -45,10 +47,17 @@ class DirectorySource:
                     yield Update("waiting", {"directory": str(self.path)}, "waiting")
                 return
             yield clear(["waiting"])
+            study = _study_of(self.path)
+            self._san = StudySan(study) if study is not None else None
         yield from self.found.poll()
+        run = self.found.run if isinstance(self.found, StudySource) else self.found
+        if self._san is not None and run is not None:
+            yield from self._san.poll(run, is_over=self.found.is_over)
 
     def close(self) -> None:
-        """Lets go of the directory's files."""
+        """Lets go of the directory's files, and of its lab."""
+        if self._san is not None:
+            self._san.close()
         if self.found is not None:
             self.found.close()
 
@@ -57,6 +66,12 @@ def _opened(path: Path) -> RunSource | StudySource | None:
     if (path / STUDY).exists():
         return StudySource(path)
     return RunSource(path) if (path / MANIFEST).exists() else None
+
+
+def _study_of(path: Path) -> Path | None:
+    """The directory of the study that a directory is, or a run of."""
+    folders = [path, *([path.absolute().parents[1]] if path.absolute().parent.name == RUNS else [])]
+    return next((folder for folder in folders if (folder / STUDY).exists()), None)
 
 
 def directory_to_watch(path: Path | None, runs: Path, *, wait: bool) -> Path:

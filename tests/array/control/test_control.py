@@ -74,7 +74,7 @@ def test_every_verb_reaches_the_array(served: Served) -> None:
 def test_nothing_without_the_token(served: Served, proof: str) -> None:
     array, server = served
     headers = {"Authorization": proof} if proof else {}
-    for method, path in (("GET", "/v1/status"), ("POST", "/v1/commands/delete")):
+    for method, path in (("GET", "/v1/status"), ("GET", "/metrics"), ("POST", "/v1/commands/delete")):
         status, said = _raw(server, method, path, b'{"volume": "v1"}' if method == "POST" else b"", **headers)
         assert (status, said["blame"]) == (401, "user")
         assert said["hint"]
@@ -121,7 +121,7 @@ def test_a_defect_is_told_without_what_was_sent(served: Served, caplog: pytest.L
 def test_the_document_describes_every_verb(served: Served) -> None:
     status, told = _raw(served[1], "GET", "/v1/openapi.json")
     assert status == 200
-    assert {path.rsplit("/", 1)[1] for path in told["paths"]} == {*COMMANDS, "status"}
+    assert {path.rsplit("/", 1)[1] for path in told["paths"]} == {*COMMANDS, "status", "metrics"}
     text = json.dumps(told)
     for reference in {part.split('"')[0] for part in text.split('"$ref": "#/components/schemas/')[1:]}:
         assert reference in told["components"]["schemas"]

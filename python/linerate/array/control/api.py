@@ -25,8 +25,11 @@ from starlette.routing import Route
 from linerate.array.control.identity import identity_of
 from linerate.array.control.openapi import document
 from linerate.array.control.partnership import RUN_HEADER, Partnership
+from linerate.array.control.report import ArrayReport
 from linerate.array.control.service import OWNER, Caller, ControlService
+from linerate.array.figures.metrics import array_metrics
 from linerate.errors import LinerateError, UserError
+from linerate.openmetrics import CONTENT_TYPE, exposition_of
 
 _LOG = logging.getLogger("linerate")
 
@@ -35,6 +38,10 @@ STATUS_BY_BLAME = {"user": 400, "peer": 502, "host": 503, "us": 500}
 
 Gate = Callable[[Request], "Caller | Response"]
 """Who asks, or the refusal for a caller that may not."""
+
+
+Respond = Callable[[dict[str, Any]], Response]
+"""Writes a reply."""
 
 
 class ControlHandler(Protocol):
@@ -50,6 +57,7 @@ def owner_app(service: ControlService, token: str | None) -> Starlette:
     return _app(
         Route("/v1/openapi.json", _describe, methods=["GET"]),
         Route("/v1/status", _Status(gate, service).answer, methods=["GET"]),
+        Route("/metrics", _Metrics(gate, service).answer, methods=["GET"]),
         Route("/v1/commands/{verb}", _Verbs(gate, service.do).answer, methods=["POST"]),
     )
 
@@ -100,14 +108,16 @@ class _Answering:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
-    async def answered(self, request: Request, work: ControlHandler) -> Response:
+    async def answered(
+        self, request: Request, work: ControlHandler, respond: Respond = JSONResponse
+    ) -> Response:
         caller = self._gate(request)
         if isinstance(caller, Response):
             return caller
         body = await _body(request)
         if body is None:
             return _error(413, f"a request has at most {BODY_BYTES_MAX} bytes", "send less")
-        return await run_in_threadpool(_outcome, work, caller, body)
+        return await run_in_threadpool(_outcome, work, respond, caller, body)
 
 
 class _Status(_Answering):
@@ -117,6 +127,11 @@ class _Status(_Answering):
 
     async def answer(self, request: Request) -> Response:
         return await self.answered(request, lambda caller, body: self._service.status())
+
+
+class _Metrics(_Status):
+    async def answer(self, request: Request) -> Response:
+        return await self.answered(request, lambda caller, body: self._service.status(), _open_metrics)
 
 
 class _Verbs(_Answering):
@@ -147,9 +162,9 @@ def _fields(body: bytes) -> object:
         raise UserError("the body is no JSON", 'send an object: {"volume": "v"}') from error
 
 
-def _outcome(work: ControlHandler, caller: Caller, body: bytes) -> JSONResponse:
+def _outcome(work: ControlHandler, respond: Respond, caller: Caller, body: bytes) -> Response:
     try:
-        return JSONResponse(work(caller, body))
+        return respond(work(caller, body))
     except LinerateError as error:
         return _error(STATUS_BY_BLAME[error.blame], error.message, error.hint, error.blame)
     except Exception as error:  # each request gets an answer; the text might hold data of the request
@@ -157,6 +172,11 @@ def _outcome(work: ControlHandler, caller: Caller, body: bytes) -> JSONResponse:
         return _error(
             500, f"{type(error).__name__} in {_place_of(error)}", "this is a defect of Linerate", "us"
         )
+
+
+def _open_metrics(status: dict[str, Any]) -> Response:
+    text = exposition_of(array_metrics(ArrayReport.model_validate(status)))
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 def _place_of(error: Exception) -> str:

@@ -12,6 +12,7 @@ from linerate.array.base import Frozen
 from linerate.array.control.commands import COMMANDS, ArrayCommand
 from linerate.array.control.report import ArrayReport
 from linerate.errors import Blame
+from linerate.openmetrics import CONTENT_TYPE
 
 
 class ErrorReply(Frozen):
@@ -42,6 +43,9 @@ def document() -> dict[str, Any]:
             "get": _operation("status", "Everything about the array.", places[ArrayReport, "validation"])
         }
     }
+    paths["/metrics"] = {"get": _operation("metrics", "Its counters and states for Prometheus.", {})}
+    text = {CONTENT_TYPE: {"schema": {"type": "string"}}}
+    paths["/metrics"]["get"]["responses"]["200"]["content"] = text
     for verb, command in COMMANDS.items():
         operation = _operation(verb, _first_line(command), places[command.reply, "validation"])
         body = {"required": True, "content": _content(places[command, "validation"])}

@@ -35,6 +35,7 @@ from linerate.array.control.registration import (
 )
 from linerate.array.control.service import ControlService
 from linerate.errors import HostError, UserError
+from linerate.httpd import http_settings
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5
@@ -121,16 +122,10 @@ def _serving(
     headers: list[tuple[str, str]] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[None]:
-    settings = uvicorn.Config(
+    settings = http_settings(
         app,
-        log_config=None,
         log_level="error",
-        access_log=False,
-        server_header=False,
         lifespan="off",
-        ws="none",
-        http="h11",
-        loop="asyncio",
         headers=[("Connection", "close"), *(headers or [])],
         h11_max_incomplete_event_size=HEADER_BYTES_MAX,
         timeout_graceful_shutdown=STOP_TIMEOUT_S,

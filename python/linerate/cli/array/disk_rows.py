@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from linerate.array.rates import Rates, rates
+from linerate.array.figures.rates import Rates, rates
 from linerate.cli.array.layout import Disks, PictureLayout, grid
 from linerate.cli.discover import size_text
 

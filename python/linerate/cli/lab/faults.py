@@ -46,11 +46,7 @@ def plug(link: _Link, at: _At = "0s", lab: _Lab = None, json: _Json = False) -> 
     fault = _timed(parse_fault(f"cable {link}"), at, None)
     with Lab.find(lab) as found:
         threading.Event().wait(fault.at_s)
-        if any(known.label == fault.label for known in found.faults):
-            _tell(fault, "healed", found.heal(fault), json)
-        else:
-            found.change_link(link, up=True)
-            _tell(fault, "healed", time.monotonic_ns(), json)
+        _tell(fault, "healed", found.plug(link), json)
 
 
 def fault(

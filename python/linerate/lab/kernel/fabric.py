@@ -361,20 +361,34 @@ class KernelFabric:
 
     def counters(self) -> dict[str, float]:
         """Traffic of every link, and drops: in the node's own queue, and in the switch's buffer towards it."""
-        dropped = {
-            name: shape.drops(node.route) for name, node in self._nodes.items() if node.kind != "control"
+        counted, _ = self._counted()
+        return counted
+
+    def traffic(self) -> dict[str, float]:
+        """Traffic and drops of every link, and the bytes that wait at its ends."""
+        counted, waiting = self._counted()
+        return counted | waiting
+
+    def _counted(self) -> tuple[dict[str, float], dict[str, float]]:
+        """The counters of every link, and what waits at its ends."""
+        buffers = {
+            name: shape.buffers(node.route) for name, node in self._nodes.items() if node.kind != "control"
         }
         ports: dict[str, dict[str, list[str]]] = {}
         for name, cable in self._cables.items():
             ports.setdefault(cable.near.node.name, {})[name] = list(cable.near.interfaces)
         counted: dict[str, float] = {}
+        waiting: dict[str, float] = {}
         for node, interfaces in ports.items():
             counted |= traffic_counters(self._nodes[node], interfaces)
         for name, cable in self._cables.items():
-            near, far = cable.near, cable.far
-            counted[f"port.{name}.drops"] += dropped[near.node.name].get(near.line, 0)
-            counted[f"port.{name}.switch_drops"] = dropped[far.node.name].get(far.line, 0)
-        return counted
+            near = buffers[cable.near.node.name].get(cable.near.line, shape.EMPTY)
+            far = buffers[cable.far.node.name].get(cable.far.line, shape.EMPTY)
+            counted[f"port.{name}.drops"] += near.drops
+            counted[f"port.{name}.switch_drops"] = far.drops
+            waiting[f"port.{name}.queue_bytes"] = near.queued_bytes
+            waiting[f"port.{name}.switch_queue_bytes"] = far.queued_bytes
+        return counted, waiting
 
     @property
     def receivers(self) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -166,10 +165,24 @@ def read_rate(route: IPRoute, index: int) -> float:
     raise LookupError(f"interface {index} has no line")
 
 
-def drops(route: IPRoute) -> dict[int, int]:
-    """Packets that did not fit into a line's buffer so far, by interface."""
-    buffers = (queue for queue in route.get_qdiscs() if queue.get_attr("TCA_KIND") == "bfifo")
-    by_index = itertools.groupby(
-        sorted(buffers, key=lambda queue: queue["index"]), lambda queue: queue["index"]
-    )
-    return {index: sum(queue.get_attr("TCA_STATS")["drop"] for queue in queues) for index, queues in by_index}
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """What a line's buffer has done and holds."""
+
+    drops: int = 0
+    """Packets that did not fit, so far."""
+    queued_bytes: int = 0
+    """Bytes that wait now."""
+
+
+EMPTY = Buffer()
+
+
+def buffers(route: IPRoute) -> dict[int, Buffer]:
+    """The buffers of a line as one, by interface."""
+    found: dict[int, Buffer] = {}
+    for queue in route.get_qdiscs():
+        if queue.get_attr("TCA_KIND") == "bfifo":
+            stats, known = queue.get_attr("TCA_STATS"), found.get(queue["index"], EMPTY)
+            found[queue["index"]] = Buffer(known.drops + stats["drop"], known.queued_bytes + stats["backlog"])
+    return found

@@ -78,6 +78,9 @@ class LabFabric(Protocol):
     def receivers(self) -> list[int]:
         """Threads that stand in for interrupts, by the numbers that /proc shows."""
 
+    def traffic(self) -> dict[str, float]:
+        """`port.LINK.*` of `counters`, with what waits at both ends of each link now. It changes no counter."""
+
     def receive_cpu_s(self, node: str) -> float:
         """CPU of receiving at a node, as far as only the fabric knows of it."""
 

@@ -94,6 +94,8 @@ class Faults:
         self._apply = apply
         self._address = address
         self._active: dict[str, _Active] = {}
+        self.changes = 0
+        """How often a fault began, ended or turned."""
 
     @property
     def active(self) -> tuple[Fault, ...]:
@@ -154,6 +156,7 @@ class Faults:
         return min((one.turns_ns for one in flapping if one.turns_ns is not None), default=None)
 
     def _tell(self, one: _Active, *, over: bool) -> int:
+        self.changes += 1
         if one.fault.kind == "address":
             at_ns = time.monotonic_ns()
             self._address(one.fault.target, over)

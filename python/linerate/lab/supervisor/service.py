@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -31,6 +32,8 @@ class LabService:
         self._receivers = ReceiveThreads({name: node for name, node in lab.nodes.items() if name != CONTROL})
         self._ended: dict[str, int] = {}
         self.faults = Faults(lab.topology, lab.fabric.impairment, self._readdress)
+        self._changes = 0
+        """How often a link, an adapter, a switch or an array was changed, faults not counted."""
         self.told_to_end = False
         self.methods: rpc.Methods = {
             "about": self.about,
@@ -46,6 +49,7 @@ class LabService:
             "add_address": self.add_address,
             "remove_address": self.remove_address,
             "counters": self.counters,
+            "traffic": self.traffic,
             "facts": self.facts,
             "down": self.down,
         }
@@ -87,6 +91,7 @@ class LabService:
 
     def change_link(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes a link. Plugging a cable in that a fault had pulled heals that fault."""
+        self._changes += 1
         known = self._lab.fabric.links()
         wanted = _changed("link", name, known, changes)
         pulled = Fault(kind="cable", target=name)
@@ -104,16 +109,19 @@ class LabService:
 
     def change_nic(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes an adapter."""
+        self._changes += 1
         known = self._lab.fabric.nics
         return self._lab.fabric.change_nic(name, _changed("port", name, known, changes)).model_dump()
 
     def change_switch(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes a switch."""
+        self._changes += 1
         known = self._lab.fabric.switches
         return self._lab.fabric.change_switch(name, _changed("switch", name, known, changes)).model_dump()
 
     def change_storage(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
         """Lets an array serve other disks."""
+        self._changes += 1
         wanted = _changed("array with disks", name, self._lab.arrays.storages, changes)
         return self._lab.arrays.restart(name, wanted).model_dump()
 
@@ -161,6 +169,16 @@ class LabService:
         switches = sum(received[name] for name in received if lab.nodes[name].kind == "switch")
         counted["fabric.cpu_s"] = counted.get("fabric.cpu_s", 0.0) + switches
         return counted
+
+    def traffic(self) -> dict[str, float]:
+        """What passed the links so far and what waits at them, for readers beside a measurement."""
+        self._check_alive()
+        changes = self._changes + self.faults.changes
+        return {
+            "machine.clock_s": time.monotonic(),
+            "lab.changes": changes,
+            **self._lab.fabric.traffic(),
+        }
 
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """The lab as a result's manifest names it; defaults are those of the first host, read back."""

@@ -34,6 +34,14 @@ def link_counters(name: str, sent: Mapping[str, Any], received: Mapping[str, Any
     }
 
 
+def queue_lengths(name: str, sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, float]:
+    """`port.NAME.queue_bytes`: what waits at the node's end now; `.switch_queue_bytes`: at the switch's."""
+    return {
+        f"port.{name}.queue_bytes": _total(sent, "queued_bytes"),
+        f"port.{name}.switch_queue_bytes": _total(received, "queued_bytes"),
+    }
+
+
 def each_link_counters(name: str, links: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """`link.NAME.N.bytes_sent` and `.bytes_received` of each of several links that are one, N from 1."""
     counted: dict[str, float] = {}

@@ -10,7 +10,7 @@ from linerate.lab.fabric import change
 from linerate.lab.supervisor.faults import NO_IMPAIRMENT, Impairment
 from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.lab.user.channel import Channel
-from linerate.lab.user.counters import each_link_counters, link_counters
+from linerate.lab.user.counters import each_link_counters, link_counters, queue_lengths
 from linerate.lab.user.mapping import (
     fabric_spec,
     link_change,
@@ -47,6 +47,7 @@ class UserFabric:
         self._receivers: dict[str, list[TapThread]] = {}
         self.receives_in_threads = False
         self._channel: Channel | None = None
+        self._lag_ns_max = 0
 
     @property
     def processes(self) -> dict[str, int]:
@@ -149,21 +150,28 @@ class UserFabric:
     def counters(self) -> dict[str, float]:
         """Traffic of every link as it was on the wire, drops by cause, pauses, and how late it was since last asked."""
         stats = self._stats()
+        lag_ns_max, self._lag_ns_max = self._lag_ns_max, 0
         counted = {
             "fabric.cpu_s": sum(map(system.process_cpu_s, self.processes.values())),
-            "fabric.lag_ns_max": stats["lag"]["recent_max_ns"],
+            "fabric.lag_ns_max": lag_ns_max,
             "fabric.late_turns": stats["lag"]["late_turns"],
             "fabric.late_ns": stats["lag"]["late_ns"],
             "fabric.given_up_ns": stats["lag"]["given_up_ns"],
         }
+        for name, (sent, received, links) in _lanes(stats).items():
+            counted |= link_counters(name, sent, received)
+            counted |= each_link_counters(name, links)
         for name, port in stats["ports"].items():
-            counted |= link_counters(name, port["sent"], port["received"])
-            counted |= each_link_counters(name, port["links"])
             counted[f"port.{name}.pauses_asked"] = port["pauses_asked"]
             counted[f"port.{name}.interrupts"] = port["nic"]["interrupts"]
-        for name, trunk in stats["trunks"].items():
-            counted |= link_counters(name, trunk["a_to_b"], trunk["b_to_a"])
-            counted |= each_link_counters(name, trunk["links"])
+        return counted
+
+    def traffic(self) -> dict[str, float]:
+        """Traffic and drops of every link, and the bytes that wait at its ends. The next `counters` misses nothing."""
+        counted: dict[str, float] = {}
+        for name, (sent, received, _) in _lanes(self._stats()).items():
+            counted |= link_counters(name, sent, received)
+            counted |= queue_lengths(name, sent, received)
         return counted
 
     @property
@@ -192,6 +200,8 @@ class UserFabric:
     def _stats(self) -> dict[str, Any]:
         assert self._channel is not None
         stats: dict[str, Any] = self._channel.ask("stats")
+        # Each answer begins the fabric's largest lag anew: it is kept here for the next reading of the counters.
+        self._lag_ns_max = max(self._lag_ns_max, stats["lag"]["recent_max_ns"])
         return stats
 
     def _change(self, changes: change.ChangeSpec) -> int:
@@ -199,3 +209,10 @@ class UserFabric:
         assert self._channel is not None
         body = changes.model_dump(mode="json", exclude_unset=True)
         return int(self._channel.ask("change", body))
+
+
+def _lanes(stats: dict[str, Any]) -> dict[str, tuple[Any, Any, Any]]:
+    """Link -> its two directions, first that from the node (of a trunk: from the switch `a`), and its single links."""
+    ports = {name: (one["sent"], one["received"], one["links"]) for name, one in stats["ports"].items()}
+    trunks = {name: (one["a_to_b"], one["b_to_a"], one["links"]) for name, one in stats["trunks"].items()}
+    return ports | trunks

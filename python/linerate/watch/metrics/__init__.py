@@ -1,9 +1,9 @@
 """What `/metrics` gives, in OpenMetrics: counters and sums with units, and gauges of the present state.
 
-Rates and percentiles are for the reader to compute. `exposition` is the one call; `run`, `study` and `array` are the
-tables of what is exported.
+Rates and percentiles are for the reader to compute. `exposition` is the one call; `run` and `study` are tables of
+what is exported, `linerate.array.figures.metrics` is that of an array.
 """
 
-from linerate.watch.metrics.exposition import CONTENT_TYPE, exposition
+from linerate.watch.metrics.exposition import exposition
 
-__all__ = ["CONTENT_TYPE", "exposition"]
+__all__ = ["exposition"]

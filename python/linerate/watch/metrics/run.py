@@ -13,8 +13,8 @@ from prometheus_client.core import (
     Metric,
 )
 
+from linerate.openmetrics import filled
 from linerate.results import Manifest
-from linerate.watch.metrics.family import filled
 from linerate.watch.run import RunSource
 from linerate.watch.run.totals import BUCKETS_NS, RunTotals
 

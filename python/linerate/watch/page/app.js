@@ -3,11 +3,13 @@
 import { byId, say } from "/static/figures.js";
 import { ArrayView } from "/static/array.js";
 import { RunView } from "/static/run.js";
+import { SanView } from "/static/san.js";
 import { StudyView } from "/static/study.js";
 
 const run = new RunView();
 const study = new StudyView();
 const array = new ArrayView();
+const san = new SanView();
 
 const state = { last: "", stream: null, over: false };
 
@@ -23,6 +25,7 @@ const TAKEN = {
     if (!kinds.length || kinds.includes("run")) run.reset();
     if (!kinds.length) array.reset();
     if (!kinds.length) study.reset();
+    if (!kinds.length || kinds.includes("san")) san.reset();
     if (!kinds.length || kinds.includes("waiting")) say("waiting", "");
     if (!kinds.length || kinds.includes("trouble")) say("trouble", "");
   },
@@ -41,13 +44,22 @@ const TAKEN = {
   },
   progress: (data) => run.progress(data),
   step: (data) => run.step(data),
-  point: (data) => run.point(data),
+  point: (data) => {
+    run.point(data);
+    san.point(data);
+  },
   mark: (data) => run.mark(data),
   array: (data) => {
     title(data.name, "array");
     array.array(data);
   },
   array_point: (data) => array.point(data),
+  lab: (data) => {
+    title(data.name, data.state);
+    san.lab(data);
+  },
+  san: (data) => san.san(data),
+  traffic: (data) => san.traffic(data),
   bye: () => {
     state.over = true;
     disconnect();

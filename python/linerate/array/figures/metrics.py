@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from linerate.watch.array import ArraySource
-from linerate.watch.metrics.family import filled
+from linerate.array.control.report import ArrayReport
+from linerate.openmetrics import filled
 
 NS_PER_S = 1e9
 
@@ -49,10 +49,9 @@ _POOL = (
 )
 
 
-def array_metrics(source: ArraySource) -> Iterator[Metric]:
+def array_metrics(report: ArrayReport) -> Iterator[Metric]:
     """All metrics of an array."""
-    report, array = source.report, source.report.name
-    storage = report.storage
+    array, storage = report.name, report.storage
     for name, unit, field, scale, text in _DISK:
         yield filled(
             CounterMetricFamily(name, text, labels=["array", "disk", "raid_set"], unit=unit),
