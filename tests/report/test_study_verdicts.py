@@ -57,7 +57,7 @@ def test_the_closing_lines_name_what_to_set_and_what_differs() -> None:
     text = "\n".join(closing_lines(sample_page()))
     assert "MTU (mtu): 9000 instead of 1500" in text
     assert "    brought  256K sequential read +5.5 %" in text
-    assert "published findings: 1 agrees, 1 differs, 1 needs hardware, 1 not tested" in text
+    assert "published findings: agrees 1, differs 1, needs hardware 1, not tested 1" in text
     assert "result: caution" in text
     assert "other programs used 7.1 % of the CPUs [no-lso / 256k-seq-write, block 3]" in text
     assert (

@@ -107,7 +107,7 @@ def _render(page: StudyPage, links: RunLinks, *, drift: bool, paths: bool) -> st
         duration=words.duration,
     )
     findings = [
-        (group.finding, words.where(group.steps, page.runs))
+        (group.finding, words.where(group, page.runs))
         for group in figures.grouped_findings(page.validity.findings)
     ]
     return templates.from_string(asset(_PACKAGE, "study.html.j2")).render(

@@ -133,7 +133,7 @@ def closing_lines(page: StudyPage) -> list[str]:
         lines += [f"    cost     {line}" for line in item.cost]
     if page.claims:
         counts = {word: sum(claim.verdict == word for claim in page.claims) for word in _CLAIMS}
-        counted = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        counted = ", ".join(f"{word} {count}" for word, count in counts.items() if count)
         lines.append(f"published findings: {counted}")
         for claim in page.claims:
             if claim.verdict == "differs":
@@ -154,10 +154,12 @@ def closing_lines(page: StudyPage) -> list[str]:
     lines.append(f"result: {page.validity.stamp}")
     for group in figures.grouped_findings(page.validity.findings):
         if group.finding.severity != "note":
-            where = words.where(group.steps, page.runs)
+            where = words.where(group, page.runs)
             lines.append(
                 f"  {group.finding.severity:<7}  {group.finding.reason}" + (f" [{where}]" if where else "")
             )
+            if group.finding.effect:
+                lines.append(f"           effect on a run: {group.finding.effect}")
     if page.certainty:
         lines.append(f"note: {page.certainty}")
     return lines

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from linerate.analysis.verdict import METRICS, Deviance, Effect, Metric
 from linerate.report import figures
 
@@ -78,13 +76,15 @@ def value(amount: float | None, metric: Metric) -> str:
     return figures.NOTHING if amount is None else f"{number(amount, metric)} {metric.unit}".rstrip()
 
 
-def where(steps: Sequence[str], of: int) -> str:
-    """The runs that a doubt is about, of `of` in all."""
+def where(group: figures.FindingGroup, of: int) -> str:
+    """The runs that a doubt is about, of `of` in all, and the run of its figures where they differ."""
+    steps = group.steps
+    figures_of = "" if group.same or len(steps) < 2 else f"; figures of {steps[0]}"
     if len(steps) == of > 1:
-        return "every run"
+        return f"every run{figures_of}"
     if len(steps) > _NAMED_MAX:
-        return f"{len(steps)} of {of} runs, {steps[0]} first"
-    return ", ".join(steps)
+        return f"{len(steps)} of {of} runs{figures_of or f', {steps[0]} first'}"
+    return f"{', '.join(steps)}{figures_of}"
 
 
 def small(amount: float | None) -> str:
