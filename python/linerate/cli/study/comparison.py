@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from linerate.analysis.verdict import Effect
-from linerate.cli.duration import duration_text, span_text
+from linerate.duration import duration_text, span_text
 from linerate.errors import UserError
 from linerate.report.study import words
 from linerate.report.tables import aligned

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 
 from linerate.analysis.verdict import find_metric
-from linerate.cli.duration import duration_text, span_text
 from linerate.cli.study.comparison import counted, decided, progress_line
 from linerate.cli.study.show import blocks_text, certainty_text
+from linerate.duration import duration_text, span_text
 from linerate.study import Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound

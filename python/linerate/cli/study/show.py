@@ -12,9 +12,9 @@ import typer
 
 from linerate.analysis.verdict import ALPHA, plan_looks
 from linerate.analysis.verdict.power import detectable
-from linerate.cli.duration import span_text
 from linerate.cli.study.comparison import comparison_lines, decided, progress_line
 from linerate.cli.study.places import host_lines, runs_here
+from linerate.duration import span_text
 from linerate.errors import UserError
 from linerate.study import Study, StudyDirectory, StudyPlan
 from linerate.study.journal import StepDone

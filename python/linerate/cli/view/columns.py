@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linerate.cli.duration import duration_text
 from linerate.cli.view.events import (
     Figures,
     Happened,
@@ -14,6 +13,7 @@ from linerate.cli.view.events import (
     RunStarted,
     VolumesFound,
 )
+from linerate.duration import duration_text
 from linerate.volumes import columns, on_host, size_text
 
 BLANK = "-"

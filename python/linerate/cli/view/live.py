@@ -14,7 +14,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from linerate.cli.duration import duration_text
 from linerate.cli.view.columns import (
     PATH_HEADINGS,
     Column,
@@ -37,6 +36,7 @@ from linerate.cli.view.events import (
     VolumesFound,
 )
 from linerate.cli.view.resizable import LiveOnTerminal, ResizableLive
+from linerate.duration import duration_text
 
 INTERVALS_SHOWN = 12
 WIDE_TERMINAL = 125

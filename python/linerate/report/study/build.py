@@ -10,6 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from linerate.analysis.verdict import METRICS, VERDICTS, Effect
+from linerate.duration import duration_text
 from linerate.report import figures
 from linerate.report.panels.svg import draw
 from linerate.report.panels.template import asset, environment, style
@@ -104,7 +105,7 @@ def _render(page: StudyPage, links: RunLinks, *, drift: bool, paths: bool) -> st
         value=words.value,
         detectable=words.detectable,
         interval=words.interval,
-        duration=words.duration,
+        duration=duration_text,
     )
     findings = [
         (group.finding, words.where(group, page.runs))

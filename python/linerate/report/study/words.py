@@ -96,12 +96,4 @@ def small(amount: float | None) -> str:
     return f"{amount:.3f}" if amount < 0.1 else f"{amount:.2f}" if amount < 10 else f"{amount:.1f}"
 
 
-def duration(seconds: float) -> str:
-    """A length of time as people say it: `48 s`, `12 min`, `3 h 20 min`."""
-    minutes = round(seconds / 60)
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
 _WRITTEN = {"IOPS": figures.rate, "MB/s": figures.mib_s, "ms": figures.ms, "%": small}
