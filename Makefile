@@ -21,7 +21,7 @@ QUICK_RUNS := 20
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.core ## a virtual SAN, default settings against jumbo frames, small windows and one path, verdicts and a report
+demo: $(VENV)/.core ## a virtual SAN: default settings against jumbo frames, small windows and one path; writes a report
 	@$(BIN)/linerate demo
 
 dev: $(VENV)/.core $(VENV)/.dev ## the tool (.venv/bin/linerate) and everything that tests and lints need

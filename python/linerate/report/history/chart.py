@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import altair as alt
 
 from linerate.history import EnvironmentChange, HistoryLine
-from linerate.report.panels.charts import Spec, finished
+from linerate.report.panels.charts import ZERO_PLAIN, Spec, finished
 from linerate.report.panels.series import Point
 from linerate.report.panels.svg import PALETTE
 
@@ -76,7 +76,10 @@ def _x() -> alt.X:
 
 
 def _y(line: HistoryLine) -> alt.Y:
-    axis = alt.Axis(tickCount=4, format="~s" if line.metric == "iops" else ",~r")
+    if line.metric == "iops":
+        axis = alt.Axis(tickCount=4, format="~s", labelExpr=ZERO_PLAIN)
+    else:
+        axis = alt.Axis(tickCount=4, format=",~r")
     return alt.Y("v:Q", title=line.unit or line.label, scale=alt.Scale(zero=False), axis=axis)
 
 
