@@ -72,7 +72,7 @@ def _marks(marks: list[Point]) -> alt.Chart:
 
 def _x() -> alt.X:
     axis = alt.Axis(tickCount=5, labelOverlap=True, labelFlush=True)
-    return alt.X("t:T", title=None, scale=alt.Scale(type="utc"), axis=axis)
+    return alt.X("t:T", title="UTC", scale=alt.Scale(type="utc"), axis=axis)
 
 
 def _y(line: HistoryLine) -> alt.Y:
