@@ -192,6 +192,18 @@ def test_one_path_and_its_standby(tmp_path: Path) -> None:
     )
 
 
+def test_ports_without_a_byte_are_named_once(tmp_path: Path) -> None:
+    ways = [
+        Way("h1.p0-a1.p0", [100]),
+        Way("h1.p1-a1.p1", [50]),
+        Way("h1.p0-a1.p2", [0], state="active_non_optimized"),
+    ]
+    said = explain(layout(tmp_path, PathLoad(ways)))
+    assert "a1.p0 carried 67 %, a1.p1 carried 33 %, and h1.p0 carried 67 %, h1.p1 carried 33 %." in said
+    assert "carried 0 %" not in said
+    assert "h1.p0-a1.p2 carried nothing (active_non_optimized)." in said
+
+
 def test_equal_shares_are_told_once(tmp_path: Path) -> None:
     ways = [Way("h1.p0-a1.p0", [100]), Way("h1.p1-a1.p1", [101])]
     said = explain(layout(tmp_path, PathLoad(ways)))

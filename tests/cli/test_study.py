@@ -170,7 +170,7 @@ def test_shipped_studies_are_found_by_name_and_quick_ones_are_short(name: str) -
 
 def test_a_dry_run_of_a_workload_shows_its_runs() -> None:
     done = linerate("run", "--preset", "dlink", "--map", "*=null:1g", "--dry-run")
-    assert done.stdout.splitlines()[-1] == "2 runs, 140 s"
+    assert done.stdout.splitlines()[-1] == "2 runs, 2 min"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -13,6 +14,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from linerate import _core
 from linerate.array import ArrayConfig, example_text
+from linerate.cli import console
+from linerate.cli.app import tell
+from linerate.errors import UserError
 from linerate.study import shipped_studies
 from linerate.workload import PRESETS
 
@@ -116,6 +120,7 @@ def test_mistakes_end_with_2_and_a_way_out(words: list[str], message: str, hint:
         (["run", "--colour"], "no such option: --colour", "`linerate run --help`"),
         (["nonesuch"], "no such command 'nonesuch'", "`linerate --help`"),
         (["schema", "nonesuch"], "'nonesuch'", "schema"),
+        (["run", "--volumes", "0"], "invalid value for '--volumes': at least 1", "`linerate run --help`"),
         (["run", "--elapsed", "abc"], "invalid value for '--elapsed': not a number", "`linerate run --help`"),
         (["run", "--volumes", "x"], "invalid value for '--volumes': not a whole number", "--help"),
         (["lab", "up"], "missing argument 'TOPOLOGY'", "`linerate lab up --help`"),
@@ -204,3 +209,42 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     done = linerate("array", "serve", "none.toml", cwd=tmp_path, LINERATE_DEBUG="1")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
+
+
+LONG = "iscsi://10.231.1.101:3260/iqn.2026-11.lab.linerate:a1/0"
+
+
+class Terminal(io.StringIO):
+    """Standard error as a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_line_goes_on_below_between_two_words() -> None:
+    line = "  caution  the queue depth was 11.6 on average, of 16 asked for [b01-mixed-controller]"
+    lines = console.folded(line, 40, " " * 11).splitlines()
+    assert " ".join(part.strip() for part in lines) == line.strip()
+    assert max(map(len, lines)) <= 40
+    assert all(part.startswith(" " * 11) for part in lines[1:])
+    assert "[b01-mixed-controller]" in lines[-1]
+
+
+def test_a_word_that_is_too_long_stays_whole() -> None:
+    assert LONG in console.folded(f"load with {LONG}", 30, "  ").splitlines()[-1]
+
+
+def test_without_a_terminal_a_line_stays_as_it_is() -> None:
+    assert console.folded(f"load  with {LONG}", None, "  ") == f"load  with {LONG}"
+
+
+def test_errors_are_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Terminal()
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setenv("COLUMNS", "60")
+    tell(UserError("two measurements at a time would disturb each other; this one was not started", LONG))
+    assert out.getvalue().splitlines() == [
+        "linerate: two measurements at a time would disturb each",
+        "  other; this one was not started",
+        f"  -> {LONG}",
+    ]

@@ -23,6 +23,7 @@ from linerate.cli.view.ndjson import NdjsonView
 from linerate.cli.view.plain import PlainView
 from rich.console import Console, ConsoleDimensions
 
+ELLIPSIS = "\u2026"
 CLEAR = "\x1b[2J"
 
 
@@ -129,8 +130,8 @@ def test_a_load_with_a_rate_to_keep_has_a_response_time_beside_the_service_time(
                     pass
             view.show(event)
     head, below, first = out.getvalue().splitlines()[4:7]
-    assert head.split()[-6:-3] == ["with", "with", "queue"]
-    assert "wait ms wait p99" in below
+    assert head.split()[-6:-3] == ["with", "wait", "queue"]
+    assert "wait ms   p99 ms" in below
     assert first.split()[-6:-4] == ["401.500", "432.100"]
     assert all(len(line) <= len(head) for line in (below, first))
 
@@ -162,9 +163,9 @@ def test_the_time_that_the_whole_run_still_takes_is_shown() -> None:
     first = EVENTS[2].model_copy(update={"of": 3, "warmup_s": 60, "elapsed_s": 120})
     printed, moving = _live(140, (started, first))
     assert "demo: 3 steps, takes 10 min; run directory runs/x" in printed
-    assert "warm-up, 3 min left, 10 min of the run" in moving
+    assert "warm-up, 3 min left; run 10 min left" in moving
     last = first.model_copy(update={"number": 3})
-    assert "of the run" not in _live(140, (started, first, last))[1]
+    assert "run " not in _live(140, (started, first, last))[1]
 
 
 def test_a_terminal_of_another_size_is_cleared_and_drawn_anew() -> None:
@@ -201,9 +202,28 @@ def test_a_narrow_terminal_drops_columns_and_wraps_none() -> None:
     assert all(len(row.rstrip()) <= 80 and row.rstrip().endswith("3") for row in rows)
 
 
+def test_a_narrow_terminal_has_room_for_paths_and_a_load_with_a_rate() -> None:
+    paths = (
+        _path("10.231.1.1-10.231.1.101", "active_non_optimized", 21640.0),
+        _path("10.231.2.1-10.231.2.101", "failed", 0.0, requeued=512),
+    )
+    step = EVENTS[2].model_copy(update={"paced": True, "of": 12, "warmup_s": 90, "elapsed_s": 7200})
+    latest = _interval(3, warmup=False).model_copy(update={"paths": paths})
+    printed, moving = _live(80, (EVENTS[0], step, latest))
+    lines = moving.splitlines()
+    assert all(len(line.rstrip()) <= 80 for line in lines)
+    assert ELLIPSIS not in moving
+    assert sum("step 1 of 12" in line and "left; run" in line for line in lines) == 1
+    assert any("10.231.1.1-10.231.1.101 non_optimized" in line and "21640.0" in line for line in lines)
+    assert any("with" in line and "queue" in line for line in lines)
+    ended = StepEnded(step="rd1", state="complete", figures=FIGURES, paths=paths)
+    printed, _ = _live(80, (EVENTS[0], step, latest, ended))
+    assert ELLIPSIS not in printed
+
+
 def test_a_finished_step_leaves_its_average_behind() -> None:
     printed, moving = _live(140, EVENTS)
-    assert "complete  Starting RD=rd1" in printed
+    assert "complete  RD=rd1" in printed
     assert "average" in printed
     assert "session_lost sd3: reset" in printed
     assert moving.strip() == ""

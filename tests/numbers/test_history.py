@@ -64,6 +64,13 @@ def test_first_last_and_change_are_those_of_the_runs(tmp_path: Path) -> None:
     assert line.level_changes == ()
 
 
+def test_workloads_are_sorted_by_the_numbers_in_their_names(tmp_path: Path) -> None:
+    names = [f"rnd (threads={threads})" for threads in (16, 2, 1)]
+    for day, name in enumerate(names):
+        dated_run(tmp_path / str(day), day, replace(LOAD, name=name))
+    assert [line.workload for line in history(tmp_path).lines] == names[::-1]
+
+
 def test_the_seed_and_settings_do_not_make_another_workload_but_the_load_does(tmp_path: Path) -> None:
     dated_run(tmp_path / "a", 0, LOAD, seed=1)
     dated_run(tmp_path / "b", 1, replace(LOAD, spec={"workers": 4}), seed=2)

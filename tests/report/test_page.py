@@ -16,6 +16,7 @@ from linerate.report import write_report
 from linerate.report.page import build
 from linerate.report.panels import charts, series
 from linerate.report.panels.svg import PALETTE, draw
+from linerate.report.panels.template import style
 from linerate.results import RunClosedError, RunDirectory, RunWriter, WorkloadSource, files
 from linerate.results.sample import OPS
 from syrupy.assertion import SnapshotAssertion
@@ -327,3 +328,10 @@ def test_bars_hold_all_io() -> None:
     one = PlainHistogram()
     one.record(5_000_000, 7)
     assert len(series.latency_bars([("read", one)])) == 1
+
+
+def test_notes_below_a_table_that_scrolls_are_not_cut() -> None:
+    """A table that is wider than a phone scrolls in its frame; its note stays as wide as the screen."""
+    (rule,) = (line for line in style().splitlines() if ".wide caption" in line)
+    assert "max-width: calc(100vw" in rule
+    assert "position: sticky; left: 0" in rule

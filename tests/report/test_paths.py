@@ -15,12 +15,21 @@ from linerate.analysis.verdict import ClaimVerdict, Deviance
 from linerate.report import figures
 from linerate.report.panels import charts, series
 from linerate.report.panels.paths import failback, paths_panel, seconds
-from linerate.report.study import StudyPage, closing_lines, opening_lines, render_study, verdict_object
+from linerate.report.study import (
+    StudyPage,
+    closing_lines,
+    fault_lines,
+    fault_table,
+    opening_lines,
+    render_study,
+    verdict_object,
+)
 from linerate.report.study.carried import carried
 from linerate.report.study.paths import FaultPart, LayoutPart, paths_of
 from linerate.report.study.short import deciding
 from linerate.results import TimedEvent
 from linerate.study import StudyDirectory
+from rich.console import Console
 
 from tests.report.test_page import Page, assert_self_contained, report_of
 from tests.support.samples.path_run import PathLoad, Way, make_path_run
@@ -28,6 +37,7 @@ from tests.support.samples.study_directory import make_study_directory
 from tests.support.samples.study_page import sample_page
 
 SIZE_MAX = 1_500_000
+ELLIPSIS = "\u2026"
 EVIL = '"><script>alert(1)</script>'
 ENDS = ((0, 0), (1, 1), (2, 0), (3, 1), (0, 1), (1, 0), (2, 1), (3, 0))
 MESH = PathLoad(
@@ -214,17 +224,30 @@ def test_the_terminal_tells_them_too(page: StudyPage) -> None:
     text = "\n".join(closing_lines(page))
     assert "paths:\n  no-lso, 256k-seq-read: Senders met. <b>" in text
     assert deciding(page) == (), "more blocks would decide on rates, which is not what was asked"
-    first, *opening = opening_lines(page)
+    first = opening_lines(page)[0]
     assert first == "2 I/Os failed in 2 faults; failover took 1.020 s; the longest wait was 1.210 s"
-    faults = [line for line in opening if line.startswith("  no-rsc ")]
+    faults = [line for line in fault_lines(page) if line.startswith("  no-rsc ")]
     assert len(faults) == 2
     assert faults[0].split()[1:8] == ["8k-random", "1.020", "1.310", "1,210.0", "31", "0", "0.800"]
     assert faults[0].endswith("120 I/Os in 0.5 s")
     (deviance,) = (line for line in text.splitlines() if "-63.0 .. -59.0" in line)
     assert deviance.split()[:6] == ["no-lso", "256k-seq-read", "-90.0", "%", "-61.0", "%"]
     assert "+0.4 %" in deviance
-    bare = "\n".join([*opening_lines(sample_page()), *closing_lines(sample_page())])
+    bare = "\n".join(
+        [*opening_lines(sample_page()), *fault_lines(sample_page()), *closing_lines(sample_page())]
+    )
     assert not any(word in bare for word in ("paths:", "faults", "deviance"))
+
+
+def test_a_narrow_terminal_shows_each_fault_without_a_cut(page: StudyPage) -> None:
+    console = Console(width=80, color_system=None)
+    with console.capture() as written:
+        console.print(fault_table(page))
+    text = written.get()
+    assert ELLIPSIS not in text
+    assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
+    assert "120 I/Os in 0.5 s" in text
+    assert "no-rsc" in text
 
 
 def test_the_bars_of_paths_are_drawn_to_scale(page: StudyPage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from linerate.analysis.verdict import Effect
@@ -57,7 +58,10 @@ def test_the_closing_lines_name_what_to_set_and_what_differs() -> None:
     text = "\n".join(closing_lines(sample_page()))
     assert "MTU (mtu): 9000 instead of 1500" in text
     assert "    brought  256K sequential read +5.5 %" in text
-    assert "published findings: agrees 1, differs 1, needs hardware 1, not tested 1" in text
+    assert "published findings: 1 agrees, 1 differs, 1 needs hardware, 1 not tested" in text
+    twice = replace(sample_page(), claims=sample_page().claims * 2)
+    counts = "published findings: 2 agree, 2 differ, 2 need hardware, 2 not tested"
+    assert counts in "\n".join(closing_lines(twice))
     assert "result: caution" in text
     assert "other programs used 7.1 % of the CPUs [no-lso / 256k-seq-write, block 3]" in text
     assert (

@@ -32,7 +32,7 @@ def test_the_result_table_has_vdbenchs_words_and_aligned_columns(tmp_path: Path)
 def test_thin_quantiles_are_in_parentheses(tmp_path: Path) -> None:
     lines = result_lines(summarise(make_run(tmp_path / "run", [replace(LOAD, iops=400)])))
     assert "(" in lines[1]
-    assert "fewer than 100 I/Os lie beyond" in lines[-1]
+    assert "fewer than 100 I/Os were slower" in lines[-1]
 
 
 def test_the_rich_table_prints_the_same_figures(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_doubt_about_many_steps_is_told_once() -> None:
 
 
 def test_a_doubt_with_other_figures_is_the_same_doubt() -> None:
-    reason = "too few I/Os for p99.9, p99.99: fewer than 100 lie beyond"
+    reason = "too few I/Os for p99.9, p99.99: fewer than 100 were slower"
     first = Finding(rule="thin-tail", severity="note", reason=reason, advice="run longer", step="rd1")
     second = first.model_copy(update={"step": "rd2", "reason": reason.replace("p99.9, ", "p99, p99.9, ")})
     other = first.model_copy(update={"step": "rd3", "reason": "another thing"})

@@ -80,6 +80,23 @@ def test_loops_nest_in_their_order_of_appearance(read: Read) -> None:
     assert loops[5] == (("threads", "1"), ("rdpct", "100"))
 
 
+def test_a_loop_that_an_rd_repeats_moves_behind_those_of_the_default(read: Read) -> None:
+    plan = read(BASE + "rd=default,forxfersize=(4k,8k),forthreads=(1,2)\nrd=rd1,wd=wd1,forxfersize=(4k,8k)\n")
+    loops = [run.loops for run in plan.steps()]
+    assert loops[1] == (("threads", "1"), ("xfersize", "8k"))
+    assert loops[2] == (("threads", "2"), ("xfersize", "4k"))
+
+
+def test_the_banner_of_a_long_run_shows_whole_seconds(read: Read) -> None:
+    (run,) = read(BASE + "rd=rd1,wd=wd1,elapsed=2600000,interval=10\n").steps()
+    assert "elapsed=2600000;" in run.banner
+
+
+def test_a_dedup_ratio_of_one_has_no_effect(read: Read) -> None:
+    plan = read("dedupratio=1\n" + BASE + "rd=rd1,wd=wd1\n")
+    assert any("dedupratio=1: no effect" in str(notice) for notice in plan.warnings)
+
+
 @pytest.mark.parametrize(
     ("max_iops", "percent", "target"),
     [(780.4, 1, 10), (780.4, 5, 40), (780.4, 10, 80), (780.4, 100, 790), (50_000, 10, 5000), (50_010, 10, 5100),

@@ -70,12 +70,12 @@ def test_refused_keywords_are_refused_by_name_with_line_and_reason(
     read: Read, block: Block, row: object
 ) -> None:
     name, meaning = getattr(row, "name"), getattr(row, "meaning")  # noqa: B009
-    before = {Block.GENERAL: f"{name}=1\n", Block.HD: f"hd=localhost,{name}=1\n"}.get(block, "")
-    added = {key: f",{name}=1" if key == block.value else "" for key in ("sd", "wd", "rd")}
+    before = {Block.GENERAL: f"{name}=2\n", Block.HD: f"hd=localhost,{name}=2\n"}.get(block, "")
+    added = {key: f",{name}=2" if key == block.value else "" for key in ("sd", "wd", "rd")}
     line = {"sd": 1, "wd": 2, "rd": 3}.get(block.value, 1)
     with pytest.raises(UserError) as caught:
         read(before + MINIMAL.format(**added))
-    assert caught.value.message == f"w.vdb:{line}: {name}=1: is not supported: {meaning}"
+    assert caught.value.message == f"w.vdb:{line}: {name}=2: is not supported: {meaning}"
 
 
 def test_a_shortened_refused_keyword_is_named_in_full(read: Read) -> None:

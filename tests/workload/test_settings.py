@@ -168,6 +168,7 @@ def test_wrong_wd_values(read: Read, keys: str, message: str) -> None:
     ("keys", "message"),
     [
         ("elapsed=1", "less than two intervals"),
+        ("elapsed=0", "elapsed=0: out of range, 1 s to 366 days"),
         ("elapsed=15,interval=10", "elapsed=15: not a multiple of interval=10"),
         ("warmup=3,interval=2,elapsed=10", "warmup=3: not a multiple"),
         ("iorate=0", "a rate must be above 0"),

@@ -31,7 +31,7 @@ RELIABLE_BEYOND = 100
 class Quantile:
     """A quantile of a latency distribution.
 
-    Not `reliable` when too few values lie beyond it: show it greyed.
+    Not `reliable` when too few values are above it: show it greyed.
     """
 
     q: float
@@ -40,7 +40,7 @@ class Quantile:
 
     @property
     def reliable(self) -> bool:
-        """Whether at least 100 values lie beyond the quantile."""
+        """Whether at least 100 values are above the quantile."""
         return self.beyond >= RELIABLE_BEYOND
 
     @property

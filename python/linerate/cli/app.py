@@ -109,9 +109,13 @@ def _write_what_the_terminal_has() -> None:
 
 def tell(error: LinerateError) -> None:
     """One message to standard error: what, where, and what to do."""
-    sys.stderr.write(f"linerate: {error.message}\n")
+    from linerate.cli.console import error_width, folded
+
+    width = error_width()
+    for line in f"linerate: {error.message}".splitlines():
+        sys.stderr.write(folded(line, width, "  ") + "\n")
     if error.hint:
-        sys.stderr.write(f"  -> {error.hint}\n")
+        sys.stderr.write(folded(f"  -> {error.hint}", width, "     ") + "\n")
 
 
 def _of_system(error: OSError) -> HostError:
@@ -125,6 +129,10 @@ def _of_system(error: OSError) -> HostError:
 _WORDS = (
     (re.compile(r"Input should be a valid number.*"), "not a number"),
     (re.compile(r"Input should be a valid integer.*"), "not a whole number"),
+    (re.compile(r"Input should be greater than or equal to (.*)"), r"at least \1"),
+    (re.compile(r"Input should be less than or equal to (.*)"), r"at most \1"),
+    (re.compile(r"Input should be greater than (.*)"), r"more than \1"),
+    (re.compile(r"Input should be less than (.*)"), r"less than \1"),
 )
 """What the option parser says -> in plain words."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -32,22 +34,32 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None, limit: 
     else:
         for line in result_lines(steps):
             out.print(line, soft_wrap=True, markup=False)
-    out.print(_wrapped(f"bottleneck: {limit}", width), soft_wrap=True, markup=False)
+    out.print(folded(f"bottleneck: {limit}", width, HANGING), soft_wrap=True, markup=False)
     if validity is not None:
         for line in validity_lines(validity, steps=len(steps), brief=True, width=width):
-            out.print(_wrapped(line, width), soft_wrap=True, markup=False)
+            out.print(folded(line, width, HANGING), soft_wrap=True, markup=False)
 
 
 def show_verdicts(page: StudyPage) -> None:
     """The short answer, the verdicts (a table on a terminal, in a pipe one line per case and workload), what to set."""
-    from linerate.report.study import closing_lines, opening_lines, verdict_lines, verdict_table
+    from linerate.report.study import (
+        closing_lines,
+        fault_lines,
+        fault_table,
+        opening_lines,
+        verdict_lines,
+        verdict_table,
+    )
 
     out = console()
     width = out.width if out.is_terminal else None
     show_lines(opening_lines(page))
     if width is not None:
+        if page.faults:
+            out.print(fault_table(page), "")
         out.print(verdict_table(page, width))
     else:
+        show_lines([*fault_lines(page), ""] if page.faults else [])
         for line in verdict_lines(page):
             out.print(line, soft_wrap=True, markup=False)
     show_lines(closing_lines(page))
@@ -57,9 +69,21 @@ def show_lines(lines: Sequence[str]) -> None:
     """Plain lines; on a terminal a line that is too long goes on below, between two words."""
     out = console()
     for line in lines:
-        out.print(_wrapped(line, out.width if out.is_terminal else None), soft_wrap=True, markup=False)
+        out.print(folded(line, out.width if out.is_terminal else None, HANGING), soft_wrap=True, markup=False)
 
 
-def _wrapped(line: str, width: int | None) -> str:
-    """A finding over several lines of a terminal, each under the first one's text."""
-    return line if width is None else textwrap.fill(line, width, subsequent_indent=HANGING)
+def folded(line: str, width: int | None, indent: str) -> str:
+    """A line of at most `width` columns; what is too long goes on below, after `indent`. None: any length.
+
+    It is parted between two words: a word, a path or a command stays whole.
+    """
+    if width is None or len(line) <= width:
+        return line
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def error_width() -> int | None:
+    """Columns of the terminal that standard error is; None where it is none."""
+    return shutil.get_terminal_size().columns if sys.stderr.isatty() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -56,7 +57,7 @@ def judge_history(
         points.sort(key=lambda point: (point[1].at, point[0].path))
     names = _names(series)
     lines = []
-    for identity in sorted(series, key=lambda identity: names[identity]):
+    for identity in sorted(series, key=lambda identity: _in_order(names[identity])):
         for metric in dict.fromkeys(metrics):
             line = _line(identity, names[identity], _METRICS[metric], series[identity], confidence)
             if line is not None:
@@ -83,6 +84,12 @@ def _names(series: Mapping[str, Series]) -> dict[str, str]:
         identity: name if counts[name] == 1 else f"{name} #{identity[:_DIGITS]}"
         for identity, name in longer.items()
     }
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """The key of a name for sorting: numbers by value, so that 2 threads come before 16."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(int(part) if number % 2 else 0, part) for number, part in enumerate(parts)]
 
 
 def _line(
@@ -129,7 +136,7 @@ def _environment(workloads: Mapping[str, Series]) -> tuple[EnvironmentChange, ..
             label=fact_label(key),
             before=before,
             after=after,
-            workloads=tuple(sorted(names)),
+            workloads=tuple(sorted(names, key=_in_order)),
         )
         for (path, key, before, after), (result, path_before, names) in found.items()
     ]

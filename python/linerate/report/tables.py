@@ -35,7 +35,7 @@ FOOTNOTE = "times in ms, MB = 2^20 bytes"
 WAIT_FOOTNOTE = (
     "resp: service time, from submit to completion; with wait: response time, from the intended start"
 )
-GREY_FOOTNOTE = "(in parentheses: fewer than 100 I/Os lie beyond)"
+GREY_FOOTNOTE = "(in parentheses: fewer than 100 I/Os were slower)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,9 @@ def _shares(layout: PathLayout) -> Iterator[str]:
         only = used[0]
         yield f"{only.name} carried all {rate}, with {only.queue:.3g} I/Os in flight of {only.service_ms:.3g} ms each."
     else:
-        by_side = {side: layout.share_of(side) for side in _SIDES}
-        sides = [_listed(shares) for shares in by_side.values() if len(shares) > 1]
+        by_side = (layout.share_of(side) for side in _SIDES)
+        carrying = [{port: share for port, share in shares.items() if share} for shares in by_side]
+        sides = [_listed(shares) for shares in carrying if len(shares) > 1]
         if sides:
             yield f"Of {rate}, {', and '.join(sides)}."
         else:

@@ -123,7 +123,7 @@ def _thin_tail(step: StepView) -> Iterator[Doubt]:
     thin = [item.name for item in step.summary.total.quantiles if not item.reliable]
     if thin:
         yield note(
-            f"too few I/Os for {', '.join(thin)}: fewer than 100 lie beyond",
+            f"too few I/Os for {', '.join(thin)}: fewer than 100 were slower",
             "run longer before quoting them; the report shows them greyed",
         )
 

@@ -47,9 +47,9 @@ def _spread_of(iops: list[float]) -> float:
 
 
 def _too_few_intervals(step: StepView) -> Iterator[Doubt]:
-    if 0 < step.summary.intervals < ROUNDS:
+    if 0 < (count := step.summary.intervals) < ROUNDS:
         yield note(
-            f"{step.summary.intervals} intervals: too few to see whether the rate was steady",
+            f"{count} interval{'s' if count > 1 else ''}: too few to see whether the rate was steady",
             f"shorten interval or lengthen elapsed, so that there are at least {ROUNDS}",
         )
 

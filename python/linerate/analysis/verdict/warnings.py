@@ -96,7 +96,8 @@ def _unusable(table: Table, baseline: str) -> Iterator[str]:
 def _strays(effects: Sequence[Effect]) -> Iterator[str]:
     for effect in effects:
         if effect.primary and len(effect.outliers) > STRAY_SHARE_MAX * effect.blocks:
+            far = len(effect.outliers)
             yield (
-                f"{effect.workload}: {effect.case} is unsteady: {len(effect.outliers)} of {effect.blocks} blocks "
-                "lie far from the others"
+                f"{effect.workload}: {effect.case} is unsteady: {far} of {effect.blocks} blocks "
+                f"{'is' if far == 1 else 'are'} far from the others"
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import typer
 
+from linerate.duration import duration_text
 from linerate.errors import LinerateError, UserError
 from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
@@ -35,7 +36,7 @@ def preview(plan: RunPlan, loader: Loader | None) -> None:
         typer.echo(line)
     for run in plan.steps():
         typer.echo(run.banner)
-    typer.echo(f"{len(plan)} runs, {plan.seconds:g} s")
+    typer.echo(f"{len(plan)} run{'s' if len(plan) != 1 else ''}, {duration_text(plan.seconds)}")
 
 
 def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ...]]:

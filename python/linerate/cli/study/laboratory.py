@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from linerate.cli.console import error_width, folded
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -46,7 +48,7 @@ def machine_for(study: Study, folder: Path, *, wait: bool) -> AbstractContextMan
 
 def tell_waiting(line: str) -> None:
     """Standard output may be for programs."""
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(folded(line, error_width(), "  ") + "\n")
 
 
 def _volumes(study: Study) -> Iterator[tuple[str, str]]:

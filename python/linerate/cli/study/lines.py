@@ -62,9 +62,10 @@ def began_lines(event: StudyBegan, study: Study) -> list[str]:
     """Where the results go, how much is run and how long that takes."""
     blocks = blocks_text(event.blocks_min, event.blocks_max)
     times = span_text(event.least_s, event.most_s)
+    workloads = f"{event.workloads} workload{'s' if event.workloads != 1 else ''}"
     lines = [
         f"study directory {event.directory}",
-        f"{event.cases} cases, {event.workloads} workloads, {blocks}: takes {times}",
+        f"{event.cases} cases, {workloads}, {blocks}: takes {times}",
     ]
     return [*lines, f"quick: {certainty_text(study)}"] if study.quick else lines
 

@@ -85,7 +85,7 @@ def show_plan(study: Study, *, json: bool) -> None:
 
 def blocks_text(least: int, most: int) -> str:
     """A number of blocks, or the two between which it will be."""
-    return f"{most} blocks" if least == most else f"{least} to {most} blocks"
+    return f"{most} block{'s' if most != 1 else ''}" if least == most else f"{least} to {most} blocks"
 
 
 def _value(value: object) -> str:

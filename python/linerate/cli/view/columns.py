@@ -11,6 +11,7 @@ from linerate.cli.view.events import (
     LatencyRecord,
     PathFigures,
     RunStarted,
+    StepStarted,
     VolumesFound,
 )
 from linerate.duration import duration_text
@@ -31,6 +32,8 @@ class Column:
     """Shown even on a terminal of 80 columns."""
     paced: bool = False
     """Shown only for a load that has a rate to keep."""
+    split: bool = False
+    """Of reads or writes alone: on a narrow terminal it gives way to the columns of a load that has a rate to keep."""
 
 
 def _ms(value: float | None) -> str:
@@ -62,13 +65,13 @@ COLUMNS = (
     Column("bytes", "i/o", 8, _bytes_per_io, narrow=False),
     Column("read", "pct", 6, _read_percent, narrow=False),
     Column("resp", "time ms", 8, lambda f: _ms(f.total.mean_ms)),
-    Column("read", "resp ms", 8, lambda f: _mean(f.read)),
-    Column("write", "resp ms", 8, lambda f: _mean(f.write)),
+    Column("read", "resp ms", 8, lambda f: _mean(f.read), split=True),
+    Column("write", "resp ms", 8, lambda f: _mean(f.write), split=True),
     Column("resp", "p99 ms", 8, lambda f: _ms(f.total.p99_ms)),
     Column("resp", "max ms", 8, lambda f: _ms(f.total.max_ms), narrow=False),
     Column("stddev", "resp ms", 8, lambda f: _ms(f.total.stddev_ms), narrow=False),
     Column("with", "wait ms", 8, lambda f: _ms(f.total.response_mean_ms), paced=True),
-    Column("with", "wait p99", 8, lambda f: _ms(f.total.response_p99_ms), paced=True),
+    Column("wait", "p99 ms", 8, lambda f: _ms(f.total.response_p99_ms), paced=True),
     Column("queue", "depth", 6, lambda f: f"{f.queue_depth:.1f}"),
     Column("cpu%", "sys+u", 6, lambda f: _percent(f.cpu_percent)),
     Column("cpu%", "sys", 6, lambda f: _percent(f.cpu_system_percent), narrow=False),
@@ -81,11 +84,17 @@ def columns_of(*, paced: bool, wide: bool = True) -> tuple[Column, ...]:
 
     Times are in milliseconds. `resp` is the service time; `with wait` is the response time, from the intended start.
     """
-    return tuple(one for one in COLUMNS if (wide or one.narrow) and (paced or not one.paced))
+    return tuple(
+        one
+        for one in COLUMNS
+        if (wide or (one.narrow and not (paced and one.split))) and (paced or not one.paced)
+    )
 
 
 PATHS_SHOWN = 8
 PATH_HEADINGS = ("path", "state", "i/o rate", "MB/sec", "resp ms", "max ms", "queue", "requeued", "retrans")
+PATH_NARROW = (0, 1, 2, 4, 5, 7, 8)
+"""The columns of paths that a terminal of 80 columns has room for."""
 
 
 def path_cells(paths: Sequence[PathFigures]) -> list[tuple[str, ...]]:
@@ -126,6 +135,11 @@ def started_line(event: RunStarted) -> str:
     """What begins, how long it takes and where its results go."""
     steps = f"{event.steps} steps" if event.steps != 1 else "1 step"
     return f"{event.name}: {steps}, takes {duration_text(event.planned_s)}; run directory {event.directory}"
+
+
+def loaded_text(event: StepStarted) -> str:
+    """How many volumes a step loads, and with which driver."""
+    return f"{event.volumes} volume{'s' if event.volumes != 1 else ''}, {event.driver}"
 
 
 def volume_lines(event: VolumesFound) -> list[str]:

@@ -16,8 +16,10 @@ from rich.text import Text
 
 from linerate.cli.view.columns import (
     PATH_HEADINGS,
+    PATH_NARROW,
     Column,
     columns_of,
+    loaded_text,
     path_cells,
     place,
     started_line,
@@ -40,6 +42,8 @@ from linerate.duration import duration_text
 
 INTERVALS_SHOWN = 12
 WIDE_TERMINAL = 125
+LOADED_FROM_WIDTH = 100
+"""From this width on, the volumes and the driver fit beside the progress."""
 CURVE_WIDTH = 60
 BAR_WIDTH, NARROW_BAR_WIDTH = 30, 15
 _RELIEFS = ("session_back", "path_restored", "paths_back", "healed")
@@ -104,11 +108,11 @@ class LiveView(LiveOnTerminal):
         self._live.refresh()  # takes the moving part away, which printing would leave where it is
         table = self._table([("average", event.figures, "bold")] if event.figures else [])
         style = {"complete": "green", "failed": "red", "interrupted": "yellow"}[event.state]
-        self._live.keep(Text.assemble((event.state, style), f"  {step.banner}"))
+        self._live.keep(Text.assemble((event.state, style), f"  {step.banner.removeprefix('Starting ')}"))
         if event.figures:
             self._live.keep(table)
         if event.paths:
-            self._live.keep(_path_table(event.paths))
+            self._live.keep(_path_table(event.paths, wide=self._is_wide))
 
     def _render(self) -> RenderableType:
         if self._step is None:
@@ -125,7 +129,7 @@ class LiveView(LiveOnTerminal):
         parts: list[RenderableType] = [Text(self._step.banner, style="bold"), self._progress(self._step)]
         parts.append(self._table(rows) if rows else Text("waiting for the first interval", style="dim"))
         if self._intervals and self._intervals[-1].paths:
-            parts.append(_path_table(self._intervals[-1].paths))
+            parts.append(_path_table(self._intervals[-1].paths, wide=self._is_wide))
         return Group(*parts, *([curve] if curve else []))
 
     def _progress(self, step: StepStarted) -> RenderableType:
@@ -136,15 +140,16 @@ class LiveView(LiveOnTerminal):
         step_s = max(total_s - gone_s, 0.0)
         left = f"{phase}, {duration_text(step_s)} left"
         if step.number < step.of:
-            left += f", {duration_text(step_s + self._left_s)} of the run"
-        line.add_row(
+            left += f"; run {duration_text(step_s + self._left_s)} left"
+        bar_width = BAR_WIDTH if self._is_wide else NARROW_BAR_WIDTH
+        cells: list[RenderableType] = [
             Text(f"step {step.number} of {step.of}"),
-            ProgressBar(
-                total=total_s, completed=gone_s, width=BAR_WIDTH if self._is_wide else NARROW_BAR_WIDTH
-            ),
+            ProgressBar(total=total_s, completed=gone_s, width=bar_width),
             Text(left, style="cyan"),
-            Text(f"{step.volumes} volumes, {step.driver}", style="dim"),
-        )
+        ]
+        if self._out.width >= LOADED_FROM_WIDTH:
+            cells.append(Text(loaded_text(step), style="dim"))
+        line.add_row(*cells)
         return line
 
     def _columns(self) -> Sequence[Column]:
@@ -173,11 +178,19 @@ class LiveView(LiveOnTerminal):
         return Text.assemble(("  i/o rate ", "dim"), (marks, "green"), (f" max {top:.0f}", "dim"))
 
 
-def _path_table(paths: Sequence[PathFigures]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for number, heading in enumerate(PATH_HEADINGS):
-        table.add_column(heading, justify="left" if number < 2 else "right", no_wrap=True)
+def _path_table(paths: Sequence[PathFigures], *, wide: bool) -> Table:
+    shown = range(len(PATH_HEADINGS)) if wide else PATH_NARROW
+    table = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="cyan")
+    for number in shown:
+        heading = PATH_HEADINGS[number]
+        table.add_column(
+            heading if wide else heading.replace(" ", "\n").replace("requeued", "re-\nqueued"),
+            justify="left" if number < 2 else "right",
+            no_wrap=number > 0,
+            vertical="bottom",
+        )
     for path, cells in zip((*paths, None), path_cells(paths), strict=False):
         dead = path is not None and path.state not in _CARRYING
-        table.add_row(*cells, style="red" if dead else "")
+        words = cells if wide else tuple(cell.removeprefix("active_") for cell in cells)
+        table.add_row(*(words[number] for number in shown), style="red" if dead else "")
     return table

@@ -6,7 +6,14 @@ import sys
 from types import TracebackType
 from typing import Self, TextIO
 
-from linerate.cli.view.columns import columns_of, path_lines, place, started_line, volume_lines
+from linerate.cli.view.columns import (
+    columns_of,
+    loaded_text,
+    path_lines,
+    place,
+    started_line,
+    volume_lines,
+)
 from linerate.cli.view.events import (
     AnyEvent,
     Figures,
@@ -46,7 +53,7 @@ class PlainView:
             case RunNotice():
                 self._write(f"note: {event.message}")
             case StepStarted():
-                self._write(f"\n{event.banner}  [{event.volumes} volumes, {event.driver}]")
+                self._write(f"\n{event.banner}  [{loaded_text(event)}]")
                 self._lines = self._first = self._last = 0
                 self._columns = columns_of(paced=event.paced)
             case IntervalMeasured():

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import altair as alt
 
 from linerate.history import EnvironmentChange, HistoryLine
-from linerate.report.panels.charts import Spec, finished
+from linerate.report.panels.charts import ZERO_PLAIN, Spec, finished
 from linerate.report.panels.series import Point
 from linerate.report.panels.svg import PALETTE
 
@@ -72,11 +72,14 @@ def _marks(marks: list[Point]) -> alt.Chart:
 
 def _x() -> alt.X:
     axis = alt.Axis(tickCount=5, labelOverlap=True, labelFlush=True)
-    return alt.X("t:T", title=None, scale=alt.Scale(type="utc"), axis=axis)
+    return alt.X("t:T", title="UTC", scale=alt.Scale(type="utc"), axis=axis)
 
 
 def _y(line: HistoryLine) -> alt.Y:
-    axis = alt.Axis(tickCount=4, format="~s" if line.metric == "iops" else ",~r")
+    if line.metric == "iops":
+        axis = alt.Axis(tickCount=4, format="~s", labelExpr=ZERO_PLAIN)
+    else:
+        axis = alt.Axis(tickCount=4, format=",~r")
     return alt.Y("v:Q", title=line.unit or line.label, scale=alt.Scale(zero=False), axis=axis)
 
 

@@ -22,7 +22,16 @@ WIDTH, HEIGHT = 400, 150
 SPREAD_LOG = 20
 """From this ratio of the largest to the smallest value on, an axis is logarithmic."""
 _LETTER_PX, _SYMBOL_PX = 6, 26  # of a legend
+_EXCESS = 0.15
+"""So much wider than the renderer expects may a browser's letters be."""
+_TITLE_PADDING_PX = 10
+"""Between the labels and the title of an axis: a browser's letters are wider than those the renderer knows."""
+ZERO_PLAIN = "datum.value === 0 ? '0' : datum.label"
+"""d3 writes the zero of an axis of thousands as 0k."""
 _PLAIN = ",~r"  # d3's way to write a number without an exponent
+
+_RATES: dict[str, Any] = {"tickCount": 5, "format": "~s", "labelExpr": ZERO_PLAIN}
+_NUMBERS: dict[str, Any] = {"tickCount": 5, "format": _PLAIN}
 
 _OP_COLOURS = {"read": "read", "write": "write", "total": "total", "service": "read", "response": "write"}
 _QUANTILE_COLOURS = {"p50": "low", "p95": "middle", "p99": "high", "max": "top"}
@@ -47,7 +56,7 @@ def cpu_chart(points: Sequence[Point]) -> Spec:
 
 
 def percentile_chart(points: Sequence[Point]) -> Spec:
-    """Service time by percentile on a nines axis; dashed where fewer than 100 I/Os lie beyond."""
+    """Service time by percentile on a nines axis; dashed where fewer than 100 I/Os were slower."""
     last = int(max(point["nines"] for point in points)) if points else 0
     base = alt.Chart(_data(points)).encode(
         x=alt.X("nines:Q").title("percentile").axis(values=list(range(last + 1)), labelExpr=_NINES),
@@ -103,7 +112,10 @@ def response_chart(points: Sequence[Point], threshold_ms: float) -> Spec:
     colours = dict(zip(names, PATHS, strict=False))
     rates, times = [point["iops"] for point in points], [point["ms"] for point in points]
     base = alt.Chart(_data(points)).encode(
-        x=alt.X("iops:Q").title("i/o rate, IOPS").scale(_spread_scale(rates)).axis(format="~s", tickCount=8),
+        x=alt.X("iops:Q")
+        .title("i/o rate, IOPS")
+        .scale(_spread_scale(rates))
+        .axis(format="~s", labelExpr=ZERO_PLAIN, tickCount=8),
         y=alt.Y("ms:Q")
         .title("response time, ms")
         .scale(_spread_scale(times))
@@ -193,10 +205,7 @@ def _over_time(
         .mark_line(strokeWidth=1.4)
         .encode(
             x=alt.X("t:Q").title("s").scale(nice=False).axis(tickCount=8, format=_PLAIN),
-            y=alt.Y(f"{field}:Q")
-            .title(title)
-            .scale(scale)
-            .axis(tickCount=5, format="~s" if field == "iops" else _PLAIN),
+            y=alt.Y(f"{field}:Q").title(title).scale(scale).axis(**_RATES if field == "iops" else _NUMBERS),
             color=_colour(points, by, colours),
         )
     )
@@ -232,6 +241,7 @@ def _colour(
     present = {point[field] for point in points}
     names = [name for name in colours if name in present]
     legend = alt.Legend(title=None, orient="top", direction="horizontal", symbolType=symbol, offset=4)
+    legend.columnPadding = 10 + math.ceil(_EXCESS * _LETTER_PX * max(map(len, names), default=0))
     if (width_px := sum(_LETTER_PX * len(name) + _SYMBOL_PX for name in names)) > WIDTH:
         legend.columns = math.ceil(len(names) / math.ceil(width_px / WIDTH))
     return (
@@ -276,6 +286,7 @@ def finished(
         .configure(font="sans-serif", aria=False)
         .configure_view(stroke=None)
         .configure_axis(**axis)
+        .configure_axisY(titlePadding=_TITLE_PADDING_PX)
         .configure_axisX(grid=False, domain=True, domainColor=PALETTE["grid"])
         .configure_legend(**legend)
         .to_dict(validate=False)  # the tests validate each kind of chart; here it would double the time

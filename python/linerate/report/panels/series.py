@@ -158,7 +158,7 @@ def paths_over_time(run: RunDirectory, step: str, points_max: int, paths_max: in
 def percentile_curve(histogram: LatencyHistogram, name: str, points_max: int) -> list[Point]:
     """The distribution on a nines axis.
 
-    `nines` 1 is p90, 2 is p99. `reliable` while at least 100 values lie beyond.
+    `nines` 1 is p90, 2 is p99. `reliable` while at least 100 values are above it.
     """
     count = histogram.count
     end = math.log10(count) if count > 1 else 0.0

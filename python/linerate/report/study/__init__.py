@@ -13,6 +13,8 @@ from linerate.report.study.model import CasePart, Recommendation, SettingValue, 
 from linerate.report.study.runs import AT_THE_END_S, write_run_reports
 from linerate.report.study.verdicts import (
     closing_lines,
+    fault_lines,
+    fault_table,
     opening_lines,
     verdict_lines,
     verdict_object,
@@ -27,6 +29,8 @@ __all__ = [
     "StudyPage",
     "WorkloadPart",
     "closing_lines",
+    "fault_lines",
+    "fault_table",
     "opening_lines",
     "render_study",
     "study_page",

@@ -17,6 +17,7 @@ from linerate.report import figures
 from linerate.report.panels.paths import failback, seconds
 from linerate.report.study import words
 from linerate.report.study.model import CasePart, StudyPage
+from linerate.report.study.paths import FaultPart
 from linerate.report.study.short import headline, short_rows
 from linerate.report.tables import aligned
 
@@ -50,9 +51,25 @@ _MARKS = {
 }
 _TITLE_MAX = 36
 _FORMS = ("full", "plain", "short")
-_CLAIMS = ("agrees", "differs", "needs hardware", "not tested")
+_CLAIMS = {
+    "agrees": "agree",
+    "differs": "differ",
+    "needs hardware": "need hardware",
+    "not tested": "not tested",
+}
+"""The verdict on one finding, and on several."""
 _ANSWERED_LATER = ("how sure", "change", "next")
 """Of the short answer, what the lines after the table say in full."""
+_FAULT_COLUMNS = (
+    "workload",
+    "failover s",
+    "worst s",
+    "longest wait ms",
+    "over 1 s",
+    "errors",
+    "paths back s",
+    "failback",
+)
 _MARK_NOTE = "+ better, - worse, in brackets: below the margin, = no difference that matters, ? undecided"
 
 
@@ -112,14 +129,13 @@ def verdict_lines(page: StudyPage) -> list[str]:
 
 
 def opening_lines(page: StudyPage) -> list[str]:
-    """What comes before the table: the result in one sentence, the short answer, and what each fault cost."""
+    """What comes before the tables: the result in one sentence and the short answer."""
     rows = [row for row in short_rows(page) if row[0] not in _ANSWERED_LATER]
     width = max((len(label) for label, _ in rows), default=0)
     lines = [headline(page)]
     for label, answers in rows:
         lines += [f"  {label if number == 0 else '':<{width}}  {line}" for number, line in enumerate(answers)]
-    faults = fault_lines(page)
-    return [*lines, "", *faults, ""] if faults else [*lines, ""]
+    return [*lines, ""]
 
 
 def closing_lines(page: StudyPage) -> list[str]:
@@ -133,7 +149,9 @@ def closing_lines(page: StudyPage) -> list[str]:
         lines += [f"    cost     {line}" for line in item.cost]
     if page.claims:
         counts = {word: sum(claim.verdict == word for claim in page.claims) for word in _CLAIMS}
-        counted = ", ".join(f"{word} {count}" for word, count in counts.items() if count)
+        counted = ", ".join(
+            f"{count} {word if count == 1 else _CLAIMS[word]}" for word, count in counts.items() if count
+        )
         lines.append(f"published findings: {counted}")
         for claim in page.claims:
             if claim.verdict == "differs":
@@ -173,33 +191,36 @@ def _path_lines(page: StudyPage) -> list[str]:
 def fault_lines(page: StudyPage) -> list[str]:
     """One line per fault: how long until I/O went another way, the longest wait, errors, what coming back cost."""
     rows = [
-        [
-            "faults",
-            "workload",
-            "failover s",
-            "worst s",
-            "longest wait ms",
-            "over 1 s",
-            "errors",
-            "paths back s",
-            "failback",
-        ]
-    ]
-    rows += [
-        [
-            f"  {fault.case}",
-            fault.workload,
-            seconds(fault.failover_s),
-            seconds(fault.failover_worst_s),
-            figures.ms(fault.response_max_ms),
-            figures.count(fault.slow_ios),
-            figures.count(fault.errors),
-            seconds(fault.back_s),
-            failback(fault),
-        ]
-        for fault in page.faults
+        ["faults", *_FAULT_COLUMNS],
+        *([f"  {fault.case}", *_fault_cells(fault)] for fault in page.faults),
     ]
     return aligned(rows, last_left=True) if page.faults else []
+
+
+def fault_table(page: StudyPage) -> Table:
+    """The lines of `fault_lines` for a terminal: the case's name goes on below where the terminal is narrow."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("faults", vertical="bottom")
+    one_workload = len({fault.workload for fault in page.faults}) == 1
+    for heading in _FAULT_COLUMNS[one_workload:]:
+        first, _, rest = heading.partition(" ")
+        table.add_column(f"{first}\n{rest}", justify="right", no_wrap=True)
+    for fault in page.faults:
+        table.add_row(Text(fault.case), *_fault_cells(fault)[one_workload:])
+    return table
+
+
+def _fault_cells(fault: FaultPart) -> list[str]:
+    return [
+        fault.workload,
+        seconds(fault.failover_s),
+        seconds(fault.failover_worst_s),
+        figures.ms(fault.response_max_ms),
+        figures.count(fault.slow_ios),
+        figures.count(fault.errors),
+        seconds(fault.back_s),
+        failback(fault),
+    ]
 
 
 def _deviance_lines(page: StudyPage) -> list[str]:

@@ -175,6 +175,9 @@ class _BlockReader:
             if keyword is None:
                 self._unknown(instance.block, parameter)
                 continue
+            if (keyword.name, parameter.value) == ("dedupratio", "1"):
+                self._problems.notice(parameter.place, f"{parameter.text}: no effect, 1 means no duplicates")
+                continue
             if keyword.effect is Effect.REFUSED:
                 shown = f"{parameter.text}: {_full_name(parameter, keyword)}is not supported"
                 self._problems.error(parameter.place, f"{shown}: {keyword.meaning}")
@@ -192,6 +195,10 @@ class _BlockReader:
             value = read_value(parameter, keyword, self._problems, lenient=self._lenient)
             if value is not None:
                 own[keyword.canonical] = value
+        for name in own:
+            instance.values.pop(
+                name, None
+            )  # what a default had moves to the end: the order of loops, as in vdbench
         instance.values.update(own)
         return own
 

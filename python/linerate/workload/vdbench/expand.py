@@ -25,6 +25,7 @@ from linerate.workload.overrides import Overrides
 from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunLimits, RunSpec, SizeMix, StreamSpec
+from linerate.workload.units import number_text
 from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd, matches
 from linerate.workload.vdbench.streams import StreamContext, make_streams
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
@@ -263,14 +264,14 @@ class _Expander:
             shares="controlled" if controlled else "uncontrolled",
             limits=self._limits(rd, sds),
         )
-        warmup_text = f" warmup={rd.warmup_s:g}" if rd.warmup_s else ""
+        warmup_text = f" warmup={number_text(rd.warmup_s)}" if rd.warmup_s else ""
         return PlannedRun(
             spec=spec,
             name=rd.name,
             label=label,
             loops=texts,
             rate_text=CONTROLLED if controlled else UNCONTROLLED,
-            timing_text=f"elapsed={rd.elapsed_s:g}{warmup_text}",
+            timing_text=f"elapsed={number_text(rd.elapsed_s)}{warmup_text}",
             pause_s=rd.pause_s,
             start_commands=rd.start_commands,
             end_commands=rd.end_commands,

@@ -142,6 +142,14 @@ class General:
     end_commands: tuple[str, ...]
 
 
+def _limits_text(low: float, high: float) -> str:
+    if high == TIME_S_MAX:
+        return f"{low:g} s to {TIME_S_MAX / 86_400:.0f} days"
+    return (
+        f"{number_text(low)} to {number_text(high)}" if high < _MOST_BYTES else f"at least {number_text(low)}"
+    )
+
+
 class Fields:
     """Reads an instance's values with their limits; a value outside is noted and replaced by the default."""
 
@@ -165,8 +173,7 @@ class Fields:
         if len(value.numbers) != 1:
             self.wrong(value, "one number expected", f"write {keyword}=n")
         elif not low <= value.numbers[0] <= high:
-            limits = f"{low:g} to {high:g}" if high < _MOST_BYTES else f"at least {low:g}"
-            self.wrong(value, f"out of range, {limits}", f"write {keyword}=n")
+            self.wrong(value, f"out of range, {_limits_text(low, high)}", f"write {keyword}=n")
         else:
             return value.numbers[0]
         return default
