@@ -159,6 +159,66 @@ fn a_set_comes_back_only_as_what_it_was() {
     }
 }
 
+/// Overwrites the first unit of a disk whose bytes are all `byte`. None: there is no such unit.
+fn rot(executor: &mut Executor, disk: &Rc<dyn Disk>, byte: u8) -> Option<()> {
+    let size_bytes = disk.size_bytes() as usize;
+    let bytes = run(executor, disk.read(0, BytesMut::zeroed(size_bytes))).unwrap();
+    let at = bytes.chunks_exact(4096).position(|unit| unit.iter().all(|found| *found == byte))?;
+    run(executor, disk.write(at as u64 * 4096, Bytes::from(vec![0x55; 4096]), true)).unwrap();
+    Some(())
+}
+
+/// The name of the first disk with a unit whose bytes are all `byte`.
+fn holder(executor: &mut Executor, disks: &[Rc<dyn Disk>], byte: u8) -> String {
+    let holds = |disk: &&Rc<dyn Disk>| {
+        let bytes = run(executor, disk.read(0, BytesMut::zeroed(disk.size_bytes() as usize))).unwrap();
+        bytes.chunks_exact(4096).any(|unit| unit.iter().all(|found| *found == byte))
+    };
+    disks.iter().find(holds).unwrap().name().to_owned()
+}
+
+/// The set as it is after a power cut, when its stripes agree again. The disks keep what was written.
+fn after_a_power_cut(config: &RaidConfig, disks: &[Rc<dyn Disk>]) -> (Executor, Rc<RaidSet>) {
+    let (mut executor, set) = assemble(config, disks);
+    let (runtime, set) = (executor.runtime(), set.unwrap());
+    run(&mut executor, until_optimal(runtime, Rc::clone(&set)));
+    (executor, set)
+}
+
+#[test]
+fn rot_in_any_copy_is_found_after_a_power_cut() {
+    let (disks, config) = (disks(0..2, 8 << 20), config(RaidLevel::Raid1));
+    let mut executor = Executor::new();
+    let set = create(&mut executor, &config, &disks);
+    write(&mut executor, &set, 0, CHUNK, 7);
+    drop((set, executor));
+    for rotten in 0..2 {
+        let (mut executor, set) = after_a_power_cut(&config, &disks);
+        rot(&mut executor, &disks[rotten], 7).unwrap();
+        // Copies are read in turn.
+        for _ in 0..4 {
+            reads_as(&mut executor, &set, 0, CHUNK, 7);
+        }
+    }
+}
+
+#[test]
+fn rot_in_parity_is_found_after_a_power_cut() {
+    let (disks, config) = (disks(0..4, 8 << 20), config(RaidLevel::Raid6));
+    let mut executor = Executor::new();
+    let set = create(&mut executor, &config, &disks);
+    write(&mut executor, &set, 0, CHUNK, 1);
+    write(&mut executor, &set, CHUNK, CHUNK, 2);
+    drop((set, executor));
+    let (mut executor, set) = after_a_power_cut(&config, &disks);
+    // The sum of both chunks is the first parity.
+    assert_eq!(disks.iter().filter_map(|disk| rot(&mut executor, disk, 1 ^ 2)).count(), 1);
+    let first = holder(&mut executor, &disks, 1);
+    let failing = Rc::clone(&set);
+    run(&mut executor, async move { failing.fail_disk(&first).await }).unwrap();
+    reads_as(&mut executor, &set, 0, CHUNK, 1);
+}
+
 async fn until_optimal(runtime: Runtime, set: Rc<RaidSet>) {
     while set.status().state != RaidState::Optimal || set.status().task.is_some() {
         runtime.sleep(1_000_000).await;

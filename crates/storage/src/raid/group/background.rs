@@ -241,6 +241,8 @@ impl Group {
     /// space.
     pub(super) async fn sync_stripe(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let rows = self.geometry.all_rows(stripe);
+        // A checksum is recorded only if its page is in memory.
+        self.load_sums(rows, self.alive().into_iter().map(|(slot, _)| slot)).await;
         let no_space = match self.geometry.code {
             Code::None => None,
             Code::Copies => self.agree(rows).await.0.no_space,
@@ -271,7 +273,8 @@ impl Group {
         join_all(putting.collect::<Vec<_>>()).await.into_iter().sum()
     }
 
-    /// Writes the content of a position unless it is there already; units in `but` are not changed.
+    /// Writes the content of a position unless it is there already, and records its checksums; units in `but` are not
+    /// changed.
     async fn put_if_other(
         self: &Rc<Self>,
         rows: Rows,
@@ -290,6 +293,10 @@ impl Group {
         };
         let differing: Vec<usize> =
             (0..bytes.len() / LEN).filter(|unit| !but.contains(unit) && !is_same(unit)).collect();
+        for unit in (0..bytes.len() / LEN).filter(|unit| !but.contains(unit) && !differing.contains(unit)) {
+            let part = &bytes[unit * LEN..(unit + 1) * LEN];
+            self.sums_set(slot, self.geometry.unit(rows) + unit as u64, part);
+        }
         let count = differing.len() as u64;
         let agreed = Agreed { differing: count, put: count, no_space: None };
         if differing.is_empty() {
