@@ -16,6 +16,8 @@ use linerate_storage::{
 use std::{cell::RefCell, rc::Rc};
 
 const DRIVE_BYTES: u64 = 3 << 19;
+/// Most bytes of a set that are used.
+const USED_BYTES: usize = 256 << 10;
 const LEVELS: [(RaidLevel, usize, usize); 7] = [
     (RaidLevel::Raid0, 3, 1),
     (RaidLevel::Raid1, 2, 2),
@@ -42,11 +44,11 @@ struct Array {
 impl Array {
     /// A set of a random level that tolerates this many failures, on new drives.
     fn new(rng: &mut Rng, tolerance: usize) -> Self {
-        Self::on(false, rng, tolerance)
+        Self::on(false, USED_BYTES, rng, tolerance)
     }
 
-    /// The same on new drives, or on used ones, which must be initialised.
-    fn on(used: bool, rng: &mut Rng, tolerance: usize) -> Self {
+    /// The same on new drives, or on used ones, which must be initialised; at most `used_bytes` of the set are used.
+    fn on(used: bool, used_bytes: usize, rng: &mut Rng, tolerance: usize) -> Self {
         let suits = |level: &&(RaidLevel, usize, usize)| level.0.tolerance(level.2) >= tolerance;
         let levels: Vec<_> = LEVELS.iter().filter(suits).collect();
         let &&(level, least, group) = rng.choice(&levels).unwrap();
@@ -75,7 +77,7 @@ impl Array {
         }
         let disks = drives.iter().map(Drive::disk).collect();
         let set = run(&mut executor, RaidSet::create(runtime, config.clone(), disks, Vec::new())).unwrap();
-        let size_bytes = (set.size_bytes() as usize).min(256 << 10);
+        let size_bytes = (set.size_bytes() as usize).min(used_bytes);
         let oracle = oracle(size_bytes / block_bytes as usize, block_bytes as usize);
         Self { executor, config, set, drives, oracle, block_bytes, group: group + more }
     }
@@ -308,10 +310,11 @@ fn what_was_acknowledged_while_a_disk_failed_is_there_when_the_disk_is_back() {
 fn disks_that_fail_and_are_back_with_the_power_cost_nothing() {
     for_each_seed(400, |seed| {
         let mut rng = Rng::with_seed(seed);
-        let mut array = Array::new(&mut rng, 1);
+        // So many regions that superblocks with new flags are written while disks fail.
+        let mut array = Array::on(false, 2 << 20, &mut rng, 1);
         let volume = array.volume();
         array.start(&volume, &mut rng);
-        array.pass_some(&mut rng, 200);
+        pass(&mut array.executor, rng.u64(0..60_000_000));
         // As many as the level tolerates, at nearly the same time: a cable, an expander, an enclosure.
         for _ in 0..array.config.level.tolerance(array.group) {
             let Some(name) = array.choose_member(&mut rng) else { break };
@@ -329,7 +332,7 @@ fn disks_that_fail_and_are_back_with_the_power_cost_nothing() {
 fn what_was_made_to_agree_before_a_power_cut_agrees_after_it() {
     for_each_seed(100, |seed| {
         let mut rng = Rng::with_seed(seed);
-        let mut array = Array::on(true, &mut rng, 1);
+        let mut array = Array::on(true, USED_BYTES, &mut rng, 1);
         array.pass_some(&mut rng, 500);
         array.cut_power(&mut rng);
         array.rest();
