@@ -108,7 +108,7 @@ impl<D: Driver> Worker<D> {
         let end = self.driver.now().min(self.end);
         // A worker that woke late must end the intervals before the last one.
         self.cut_if_due(end);
-        // What ends from here on does not count, on the paths neither.
+        // I/Os that end from here on do not count, neither in the totals nor on the paths.
         let network = self.backends.network_since_last(&self.driver);
         self.recorder.close(end, &network);
         self.drain();

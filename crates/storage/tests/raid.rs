@@ -159,22 +159,18 @@ fn a_set_comes_back_only_as_what_it_was() {
     }
 }
 
-/// Overwrites the first unit of a disk whose bytes are all `byte`. None: there is no such unit.
-fn rot(executor: &mut Executor, disk: &Rc<dyn Disk>, byte: u8) -> Option<()> {
-    let size_bytes = disk.size_bytes() as usize;
-    let bytes = run(executor, disk.read(0, BytesMut::zeroed(size_bytes))).unwrap();
+/// The offset of the first unit of a disk whose bytes are all `byte`.
+fn find(executor: &mut Executor, disk: &Rc<dyn Disk>, byte: u8) -> Option<u64> {
+    let bytes = run(executor, disk.read(0, BytesMut::zeroed(disk.size_bytes() as usize))).unwrap();
     let at = bytes.chunks_exact(4096).position(|unit| unit.iter().all(|found| *found == byte))?;
-    run(executor, disk.write(at as u64 * 4096, Bytes::from(vec![0x55; 4096]), true)).unwrap();
-    Some(())
+    Some(at as u64 * 4096)
 }
 
-/// The name of the first disk with a unit whose bytes are all `byte`.
-fn holder(executor: &mut Executor, disks: &[Rc<dyn Disk>], byte: u8) -> String {
-    let holds = |disk: &&Rc<dyn Disk>| {
-        let bytes = run(executor, disk.read(0, BytesMut::zeroed(disk.size_bytes() as usize))).unwrap();
-        bytes.chunks_exact(4096).any(|unit| unit.iter().all(|found| *found == byte))
-    };
-    disks.iter().find(holds).unwrap().name().to_owned()
+/// Overwrites the first unit of a disk whose bytes are all `byte`. None: there is no such unit.
+fn rot(executor: &mut Executor, disk: &Rc<dyn Disk>, byte: u8) -> Option<()> {
+    let at = find(executor, disk, byte)?;
+    run(executor, disk.write(at, Bytes::from(vec![0x55; 4096]), true)).unwrap();
+    Some(())
 }
 
 /// The set as it is after a power cut, when its stripes agree again. The disks keep what was written.
@@ -213,7 +209,8 @@ fn rot_in_parity_is_found_after_a_power_cut() {
     let (mut executor, set) = after_a_power_cut(&config, &disks);
     // The sum of both chunks is the first parity.
     assert_eq!(disks.iter().filter_map(|disk| rot(&mut executor, disk, 1 ^ 2)).count(), 1);
-    let first = holder(&mut executor, &disks, 1);
+    let holder = disks.iter().find(|disk| find(&mut executor, disk, 1).is_some());
+    let first = holder.unwrap().name().to_owned();
     let failing = Rc::clone(&set);
     run(&mut executor, async move { failing.fail_disk(&first).await }).unwrap();
     reads_as(&mut executor, &set, 0, CHUNK, 1);

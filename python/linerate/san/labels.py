@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linerate.plural import plural
 from linerate.san.model import Array, ArrayPort, Interface, LanStream, Link, Nic, Node, Port, Switch, Trunk
 from linerate.san.storage import Storage
 from linerate.san.units import delay_text, rate_text, share_text
@@ -90,14 +91,13 @@ def array_labels(array: Array) -> list[str]:
     """How many volumes of what size; the disks behind them, and their RAID sets, where there are any."""
     sizes = sorted({volume.size_bytes for volume in array.volumes})
     size = size_text(sizes[0]) if len(sizes) == 1 else f"{size_text(sizes[0])} to {size_text(sizes[-1])}"
-    count = len(array.volumes)
-    words = [f"{count} volume{'s' if count > 1 else ''} of {size}"]
+    words = [f"{plural(len(array.volumes), 'volume')} of {size}"]
     return words if array.storage is None else [*words, *_storage_words(array.storage)]
 
 
 def _storage_words(storage: Storage) -> list[str]:
     """`28 disks sas_10k_2_5`, `2 x raid10 of 12 + 2 spares`."""
-    spares = f" + {storage.spares} spare{'s' if storage.spares > 1 else ''}" if storage.spares else ""
+    spares = f" + {plural(storage.spares, 'spare')}" if storage.spares else ""
     sets = f"{storage.sets} x " if storage.sets > 1 else ""
     model = f" {storage.model}" if storage.model else ""
     return [f"{storage.disks} disks{model}", f"{sets}{storage.raid_level} of {storage.members}{spares}"]
@@ -106,4 +106,4 @@ def _storage_words(storage: Storage) -> list[str]:
 def lan_labels(stream: LanStream) -> str:
     """Connections and rate."""
     rate = rate_text(stream.rate_bits_per_s) if stream.rate_bits_per_s else "as fast as it goes"
-    return f"{stream.connections} connection{'s' if stream.connections > 1 else ''}, {rate}"
+    return f"{plural(stream.connections, 'connection')}, {rate}"

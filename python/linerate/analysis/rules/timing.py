@@ -9,6 +9,7 @@ from itertools import pairwise
 from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, void
 from linerate.analysis.steady import RANGE_PERCENT_MAX, ROUNDS, SLOPE_PERCENT_MAX, SteadyState, steady_state
 from linerate.analysis.summary import NS_PER_MS
+from linerate.plural import plural
 
 BRIEF_S = 60.0  # the round of the SNIA test
 ENDED_EARLY = 0.9  # of the time that was asked for
@@ -49,7 +50,7 @@ def _spread_of(iops: list[float]) -> float:
 def _too_few_intervals(step: StepView) -> Iterator[Doubt]:
     if 0 < (count := step.summary.intervals) < ROUNDS:
         yield note(
-            f"{count} interval{'s' if count > 1 else ''}: too few to see whether the rate was steady",
+            f"{plural(count, 'interval')}: too few to see whether the rate was steady",
             f"shorten interval or lengthen elapsed, so that there are at least {ROUNDS}",
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from linerate.analysis.metric import METRICS
 from linerate.analysis.verdict.blocks import Table
 from linerate.analysis.verdict.model import Drift, Effect, NoiseFloor
+from linerate.plural import plural
 
 BLOCKS_FEW = 3  # of the seed's repeat rule; fewer give no usable error
 STRAY_SHARE_MAX = 0.2
@@ -52,7 +53,7 @@ def _few_blocks(effects: Sequence[Effect]) -> Iterator[str]:
     if few:
         fewest = min(effect.blocks for effect in few)
         yield (
-            f"{len(few)} of {len(effects)} comparisons rest on {fewest} block{'s' if fewest > 1 else ''}: "
+            f"{len(few)} of {len(effects)} comparisons rest on {plural(fewest, 'block')}: "
             f"measure at least {BLOCKS_FEW}, better 6"
         )
 

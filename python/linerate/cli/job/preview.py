@@ -9,6 +9,7 @@ import typer
 
 from linerate.duration import duration_text
 from linerate.errors import LinerateError, UserError
+from linerate.plural import plural
 from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown
@@ -36,7 +37,7 @@ def preview(plan: RunPlan, loader: Loader | None) -> None:
         typer.echo(line)
     for run in plan.steps():
         typer.echo(run.banner)
-    typer.echo(f"{len(plan)} run{'s' if len(plan) != 1 else ''}, {duration_text(plan.seconds)}")
+    typer.echo(f"{plural(len(plan), 'run')}, {duration_text(plan.seconds)}")
 
 
 def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ...]]:

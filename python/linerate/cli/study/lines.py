@@ -8,6 +8,7 @@ from linerate.analysis.verdict import find_metric
 from linerate.cli.study.comparison import counted, decided, progress_line
 from linerate.cli.study.show import blocks_text, certainty_text
 from linerate.duration import duration_text, span_text
+from linerate.plural import plural
 from linerate.study import Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound
@@ -62,10 +63,9 @@ def began_lines(event: StudyBegan, study: Study) -> list[str]:
     """Where the results go, how much is run and how long that takes."""
     blocks = blocks_text(event.blocks_min, event.blocks_max)
     times = span_text(event.least_s, event.most_s)
-    workloads = f"{event.workloads} workload{'s' if event.workloads != 1 else ''}"
     lines = [
         f"study directory {event.directory}",
-        f"{event.cases} cases, {workloads}, {blocks}: takes {times}",
+        f"{event.cases} cases, {plural(event.workloads, 'workload')}, {blocks}: takes {times}",
     ]
     return [*lines, f"quick: {certainty_text(study)}"] if study.quick else lines
 

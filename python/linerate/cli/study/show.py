@@ -16,6 +16,7 @@ from linerate.cli.study.comparison import comparison_lines, decided, progress_li
 from linerate.cli.study.places import host_lines, runs_here
 from linerate.duration import span_text
 from linerate.errors import UserError
+from linerate.plural import plural
 from linerate.study import Study, StudyDirectory, StudyPlan
 from linerate.study.journal import StepDone
 from linerate.study.remaining import study_progress
@@ -85,7 +86,7 @@ def show_plan(study: Study, *, json: bool) -> None:
 
 def blocks_text(least: int, most: int) -> str:
     """A number of blocks, or the two between which it will be."""
-    return f"{most} block{'s' if most != 1 else ''}" if least == most else f"{least} to {most} blocks"
+    return plural(most, "block") if least == most else f"{least} to {most} blocks"
 
 
 def _value(value: object) -> str:

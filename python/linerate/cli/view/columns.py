@@ -15,6 +15,7 @@ from linerate.cli.view.events import (
     VolumesFound,
 )
 from linerate.duration import duration_text
+from linerate.plural import plural
 from linerate.volumes import columns, on_host, size_text
 
 BLANK = "-"
@@ -139,7 +140,7 @@ def started_line(event: RunStarted) -> str:
 
 def loaded_text(event: StepStarted) -> str:
     """How many volumes a step loads, and with which driver."""
-    return f"{event.volumes} volume{'s' if event.volumes != 1 else ''}, {event.driver}"
+    return f"{plural(event.volumes, 'volume')}, {event.driver}"
 
 
 def volume_lines(event: VolumesFound) -> list[str]:

@@ -18,6 +18,7 @@ from linerate.analysis import (
     check_run,
     summarise,
 )
+from linerate.plural import plural
 from linerate.report import figures, tables
 from linerate.report.page.curves import THRESHOLD_MS, response_curves
 from linerate.report.page.events import EventRow, event_rows
@@ -321,10 +322,6 @@ def _shortened(events: list[EventRow], limit: int) -> list[EventRow]:
     return events if len(events) <= limit else [*events[:half], *events[-half:]]
 
 
-def _volumes_text(count: int) -> str:
-    return f"{count} volume{'s' if count != 1 else ''}"
-
-
 def describe_streams(spec: dict[str, Any]) -> str:
     """What a step does, in vdbench's words: sizes, read and random percentage, volumes, threads."""
     parts = []
@@ -341,7 +338,7 @@ def describe_streams(spec: dict[str, Any]) -> str:
             transfer,
             f"{stream.get('read_percent', 100):g} % read",
             f"{stream.get('random_percent', 100):g} % random",
-            _volumes_text(len(stream.get("volumes", ()))),
+            plural(len(stream.get("volumes", ())), "volume"),
         ]
         if stream.get("share_percent") is not None:
             words.append(f"skew {stream['share_percent']:g} %")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from linerate.analysis.verdict import GAINS, LOSSES, Effect
+from linerate.plural import plural
 from linerate.report import figures
 from linerate.report.panels.paths import seconds
 from linerate.report.study import words
@@ -69,8 +70,8 @@ def _compared(page: StudyPage) -> str:
     cases = sum(case.name != page.judgement.baseline and not case.not_applicable for case in page.cases)
     baseline = page.title_of(page.judgement.baseline)
     return (
-        f'{_plural(cases, "case")} against "{baseline}", {_plural(len(page.workloads), "workload")}, '
-        f"{_plural(page.blocks, 'block')}"
+        f'{plural(cases, "case")} against "{baseline}", {plural(len(page.workloads), "workload")}, '
+        f"{plural(page.blocks, 'block')}"
     )
 
 
@@ -82,7 +83,7 @@ def _fault_headline(faults: Iterable[FaultPart]) -> str:
     times = [fault.failover_s for fault in found if fault.failover_s is not None]
     took = f"; failover took {_range(times)}" if times else "; no I/O went over another path"
     longest_s = max(fault.response_max_ms for fault in found) / 1000
-    return f"{lost} in {_plural(len(found), 'fault')}{took}; the longest wait was {seconds(longest_s)} s"
+    return f"{lost} in {plural(len(found), 'fault')}{took}; the longest wait was {seconds(longest_s)} s"
 
 
 def _fault_rows(page: StudyPage) -> Iterator[Row]:
@@ -102,7 +103,7 @@ def _fault_rows(page: StudyPage) -> Iterator[Row]:
     yield "longest wait", (wait,)
     failed = [fault for fault in page.faults if fault.errors]
     lines = [f"{figures.count(fault.errors)}: {page.title_of(fault.case)}" for fault in failed]
-    yield "errors", tuple(lines) or (f"none in {_plural(sum(fault.runs for fault in page.faults), 'run')}",)
+    yield "errors", tuple(lines) or (f"none in {plural(sum(fault.runs for fault in page.faults), 'run')}",)
 
 
 def _best(page: StudyPage) -> Iterator[str]:
@@ -131,9 +132,9 @@ def _certainty(page: StudyPage) -> Iterator[str]:
     if not effects:
         return
     if page.faults:
-        yield f"times of faults: {_plural(max(fault.runs for fault in page.faults), 'run')} of each case"
+        yield f"times of faults: {plural(max(fault.runs for fault in page.faults), 'run')} of each case"
     decided = sum(effect.verdict != "undecided" for effect in effects)
-    counted = f"{decided} of {_plural(len(effects), 'comparison')} decided"
+    counted = f"{decided} of {plural(len(effects), 'comparison')} decided"
     yield f"{counted}, at an error rate of {100 * page.judgement.alpha:g} % for the whole study"
     floors = [
         floor.detectable
@@ -147,7 +148,7 @@ def _certainty(page: StudyPage) -> Iterator[str]:
         yield f"smallest detectable change: {' to '.join(ends)}"
     groups = figures.grouped_findings(page.validity.findings)
     doubts = sum(group.finding.severity != "note" for group in groups)
-    because = f", {_plural(doubts, 'doubt')} (see below)" if doubts else ""
+    because = f", {plural(doubts, 'doubt')} (see below)" if doubts else ""
     yield f"result: {page.validity.stamp}{because}"
 
 
@@ -209,7 +210,3 @@ def _range(times_s: Iterable[float]) -> str:
     known = list(times_s)
     ends = dict.fromkeys(seconds(end) for end in (min(known), max(known)))
     return f"{' to '.join(ends)} s"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -242,7 +242,7 @@ impl Group {
     pub(super) async fn sync_stripe(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
         let rows = self.geometry.all_rows(stripe);
         // A checksum is recorded only if its page is in memory.
-        self.load_sums(rows, self.alive().into_iter().map(|(slot, _)| slot)).await;
+        self.load_all_sums(rows).await;
         let no_space = match self.geometry.code {
             Code::None => None,
             Code::Copies => self.agree(rows).await.0.no_space,
@@ -291,9 +291,9 @@ impl Group {
             let at = unit * LEN..(unit + 1) * LEN;
             there.as_ref().is_ok_and(|there| there[at.clone()] == bytes[at])
         };
-        let differing: Vec<usize> =
-            (0..bytes.len() / LEN).filter(|unit| !but.contains(unit) && !is_same(unit)).collect();
-        for unit in (0..bytes.len() / LEN).filter(|unit| !but.contains(unit) && !differing.contains(unit)) {
+        let units = (0..bytes.len() / LEN).filter(|unit| !but.contains(unit));
+        let (same, differing): (Vec<usize>, Vec<usize>) = units.partition(is_same);
+        for unit in same {
             let part = &bytes[unit * LEN..(unit + 1) * LEN];
             self.sums_set(slot, self.geometry.unit(rows) + unit as u64, part);
         }
@@ -331,9 +331,7 @@ impl Group {
         let putting = others.iter().map(|&other| self.put_if_other(rows, other, bytes.clone(), &lost));
         let agreed: Agreed = join_all(putting.collect::<Vec<_>>()).await.into_iter().sum();
         if lost.is_empty() && agreed.no_space.is_none() {
-            for slot in slots {
-                self.sums_set(slot, self.geometry.unit(rows), &bytes);
-            }
+            self.sums_set(first, self.geometry.unit(rows), &bytes);
         }
         (agreed, lost.len() as u64)
     }

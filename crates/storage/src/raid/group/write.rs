@@ -126,8 +126,7 @@ impl Group {
 
     /// Prepares a stripe for a write: checksums in memory, flags set, and the stripe in sync.
     pub(super) async fn make_ready(self: &Rc<Self>, stripe: u64) -> Result<(), DiskError> {
-        let alive = self.alive().into_iter().map(|(slot, _)| slot);
-        self.load_sums(self.geometry.all_rows(stripe), alive).await;
+        self.load_all_sums(self.geometry.all_rows(stripe)).await;
         self.flag(stripe).await;
         if !self.write_intent.is_synced(stripe) {
             self.sync_stripe(stripe).await?;

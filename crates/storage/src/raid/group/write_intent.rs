@@ -179,6 +179,11 @@ impl Group {
         }
     }
 
+    /// The same for all members that are written to.
+    pub(super) async fn load_all_sums(self: &Rc<Self>, rows: Rows) {
+        self.load_sums(rows, self.alive().into_iter().map(|(slot, _)| slot)).await;
+    }
+
     async fn load_units(self: &Rc<Self>, slot: usize, units: Range<u64>) {
         if !self.options.checksums {
             return;
