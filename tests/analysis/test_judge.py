@@ -205,6 +205,34 @@ def test_blocks_that_are_close_together_are_not_called_unsteady() -> None:
     assert not any("unsteady" in warning for warning in judgement.warnings)
 
 
+def unsteady(ratios: tuple[float, ...]) -> Judgement:
+    """A case with these ratios, beside one that is steady."""
+    return judged(
+        [
+            Observation(case, "w", block, {"iops": 1000.0 * ratio})
+            for block, measured in enumerate(ratios)
+            for case, ratio in (("baseline", 1.0), ("steady", 1.0 + block / 1e5), ("case", measured))
+        ]
+    )
+
+
+def test_an_unsteady_block_is_a_note_where_the_verdict_does_not_rest_on_it() -> None:
+    judgement = unsteady((0.500, 0.501, 0.502, 0.44))
+    effect = judgement.effect("case", "w")
+    assert effect is not None
+    assert (effect.verdict, effect.outliers) == ("worse", (3,))
+    assert not any("unsteady" in warning for warning in judgement.warnings)
+    assert any("w: case is unsteady: 1 of 4 blocks is far" in note for note in judgement.notes)
+
+
+def test_unsteady_blocks_on_which_a_verdict_rests_are_a_caution_with_the_change_without_them() -> None:
+    judgement = unsteady((1.048, 1.049, 1.048, 1.080))
+    effect = judgement.effect("case", "w")
+    assert effect is not None
+    assert (effect.verdict, effect.outliers) == ("better", (3,))
+    assert any("Without it the change is +4.8%: add blocks" in warning for warning in judgement.warnings)
+
+
 def test_a_block_without_its_baseline_compares_with_nothing() -> None:
     seen = [item for item in study({"up": 1.3}) if not (item.case == "baseline" and item.block == 2)]
     judgement = judged(seen)

@@ -76,6 +76,13 @@ def from_scale(metric: Metric, value: float) -> float:
     return math.exp(min(value, LOG_RATIO_MAX)) if metric.scale == "ratio" else value
 
 
+def margins_of(metric: Metric, margin: float) -> tuple[float, float]:
+    """Lower and upper bound of what does not matter, on the metric's scale: log(0.95), log(1.05) for 5 %."""
+    if metric.margin is not None:
+        return -metric.margin, metric.margin
+    return math.log(1 - margin), math.log(1 + margin)
+
+
 def tabulate(observations: Iterable[Observation], workload: str, metric: Metric) -> Table:
     """The runs of one workload that have the metric, in the order of their blocks."""
     runs: dict[str, list[BlockRun]] = {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from linerate.analysis.metric import METRICS, Metric, find_metric
 from linerate.analysis.observation import Observation
-from linerate.analysis.verdict.blocks import BlockComparison, Table, comparisons, from_scale, tabulate
+from linerate.analysis.verdict.blocks import BlockComparison, Table, comparisons, from_scale, margins_of, tabulate
 from linerate.analysis.verdict.decide import Measured, decide, measure
 from linerate.analysis.verdict.estimate import Array
 from linerate.analysis.verdict.looks import Looks
@@ -78,17 +78,10 @@ def judge(
         effects=tuple(effects),
         noise_floor=tuple(floors),
         drifts=tuple(drifts),
-        warnings=tuple(warnings_about(primary, baseline, effects, floors)),
-        notes=tuple(notes_about(primary, baseline, effects, floors, drifts)),
+        warnings=tuple(warnings_about(primary, baseline, effects, floors, margin)),
+        notes=tuple(notes_about(primary, baseline, effects, floors, drifts, margin)),
         looks=looks,
     )
-
-
-def margins_of(metric: Metric, margin: float) -> tuple[float, float]:
-    """Lower and upper bound of what does not matter, on the metric's scale: log(0.95), log(1.05) for 5 %."""
-    if metric.margin is not None:
-        return -metric.margin, metric.margin
-    return math.log(1 - margin), math.log(1 + margin)
 
 
 def _check(seen: Sequence[Observation], baseline: str, metric_of: Mapping[str, str], margin: float) -> None:

@@ -63,17 +63,17 @@ class Effect:
     @property
     def change(self) -> float:
         """The estimate as a change: percent of the baseline, or points of the metric's own unit."""
-        return _change(self.scale, self.estimate)
+        return change_of(self.scale, self.estimate)
 
     @property
     def change_low(self) -> float | None:
         """Lower bound of `change`."""
-        return None if self.low is None else _change(self.scale, self.low)
+        return None if self.low is None else change_of(self.scale, self.low)
 
     @property
     def change_high(self) -> float | None:
         """Upper bound of `change`."""
-        return None if self.high is None else _change(self.scale, self.high)
+        return None if self.high is None else change_of(self.scale, self.high)
 
     @property
     def blocks_more(self) -> int | None:
@@ -104,7 +104,7 @@ class NoiseFloor:
     @property
     def change(self) -> float:
         """The estimate as percent of the baseline, or in the metric's own unit."""
-        return _change(self.scale, self.estimate)
+        return change_of(self.scale, self.estimate)
 
     @property
     def clean(self) -> bool:
@@ -221,5 +221,6 @@ class ClaimVerdict:
     deviances: tuple[Deviance, ...] = ()
 
 
-def _change(scale: Scale, value: float) -> float:
+def change_of(scale: Scale, value: float) -> float:
+    """An estimate as percent of the baseline, or as a difference in the metric's own unit."""
     return 100 * (value - 1) if scale == "ratio" else value

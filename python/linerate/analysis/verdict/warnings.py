@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
-from linerate.analysis.metric import METRICS
-from linerate.analysis.verdict.blocks import Table
-from linerate.analysis.verdict.model import Drift, Effect, NoiseFloor
+from linerate.analysis.metric import METRICS, Metric
+from linerate.analysis.verdict.blocks import Table, from_scale, margins_of, to_scale
+from linerate.analysis.verdict.model import Drift, Effect, NoiseFloor, change_of
 from linerate.plural import plural
 
 BLOCKS_FEW = 3  # of the seed's repeat rule; fewer give no usable error
@@ -15,13 +16,17 @@ _SHUFFLE_FROM_BLOCKS = 4
 
 
 def warnings_about(
-    tables: Sequence[Table], baseline: str, effects: Sequence[Effect], floors: Sequence[NoiseFloor]
+    tables: Sequence[Table],
+    baseline: str,
+    effects: Sequence[Effect],
+    floors: Sequence[NoiseFloor],
+    margin: float,
 ) -> Iterator[str]:
     """What may shift a verdict. `tables` are those of the primary metrics."""
     yield from _unclean(tables, floors)
     for table in tables:
         yield from _order(table, baseline)
-    yield from _strays(effects)
+    yield from (said for said, shifts in _unsteady(effects, margin) if shifts)
 
 
 def notes_about(
@@ -30,6 +35,7 @@ def notes_about(
     effects: Sequence[Effect],
     floors: Sequence[NoiseFloor],
     drifts: Sequence[Drift],
+    margin: float,
 ) -> Iterator[str]:
     """What the intervals and the number of blocks account for already, or what the study chose."""
     yield from _few_blocks([effect for effect in effects if effect.primary])
@@ -44,6 +50,7 @@ def notes_about(
                 f"{item.workload}: {METRICS[item.metric].label} moved by {item.change:+.1f}{unit} from the first run "
                 "of a block to the last: the order is shuffled, so verdicts hold, but warm up or settle for longer"
             )
+    yield from (said for said, shifts in _unsteady(effects, margin) if not shifts)
     for table in tables:
         yield from _unusable(table, baseline)
 
@@ -94,11 +101,32 @@ def _unusable(table: Table, baseline: str) -> Iterator[str]:
         )
 
 
-def _strays(effects: Sequence[Effect]) -> Iterator[str]:
+def _unsteady(effects: Sequence[Effect], margin: float) -> Iterator[tuple[str, bool]]:
+    """Cases with many blocks far from the others, and whether their verdict rests on those blocks.
+
+    An undecided case does not: its interval is wide because of them.
+    """
     for effect in effects:
-        if effect.primary and len(effect.outliers) > STRAY_SHARE_MAX * effect.blocks:
-            far = len(effect.outliers)
-            yield (
-                f"{effect.workload}: {effect.case} is unsteady: {far} of {effect.blocks} blocks "
-                f"{'is' if far == 1 else 'are'} far from the others"
-            )
+        far = len(effect.outliers)
+        if not effect.primary or far <= STRAY_SHARE_MAX * effect.blocks:
+            continue
+        metric = METRICS[effect.metric]
+        near = [to_scale(metric, point) or 0.0 for block, point in effect.points if block not in effect.outliers]
+        whole = to_scale(metric, effect.estimate) or 0.0
+        rests = effect.verdict != "undecided" and bool(near)
+        shifts = rests and _size(metric, fmean(near), margin) != _size(metric, whole, margin)
+        said = (
+            f"{effect.workload}: {effect.case} is unsteady: {far} of {effect.blocks} blocks "
+            f"{'is' if far == 1 else 'are'} far from the others"
+        )
+        if shifts:
+            unit = "%" if effect.scale == "ratio" else f" {metric.unit}"
+            change = change_of(effect.scale, from_scale(metric, fmean(near)))
+            said += f". Without {'it' if far == 1 else 'them'} the change is {change:+.1f}{unit}: add blocks"
+        yield said, shifts
+
+
+def _size(metric: Metric, value: float, margin: float) -> int:
+    """-1, 0 or 1: a value on the metric's scale is below, within or above the margins."""
+    low, high = margins_of(metric, margin)
+    return int(value > high) - int(value < low)
