@@ -51,6 +51,7 @@ class _Usage(TypedDict):
     outstanding_mean: float
     load_cpu_user_s: float
     load_cpu_system_s: float
+    load_cpu_polled_s: float
     host_cpu_user_s: float
     host_cpu_system_s: float
     host_cpu_idle_s: float

@@ -13,6 +13,7 @@
 //! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring` (completions
 //!   only). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
 //! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and changes of links and addresses.
+//! - [`Waiter`] (`waiting.rs`): how a thread waits for completions: asleep, polling, or first the one and then the other.
 //! - `system`: facts about processors and time for a load generator. `vector`: loops for the current processor.
 
 // Only here are clocks read, do threads sleep, and is the kernel called directly.
@@ -33,6 +34,7 @@ mod slots;
 pub mod system;
 mod uring;
 pub mod vector;
+mod waiting;
 mod wake;
 
 pub use buffer::Buffer;
@@ -45,4 +47,5 @@ pub use outgoing::{Outgoing, Part};
 pub use region::Region;
 pub use slots::Slots;
 pub use uring::UringDriver;
+pub use waiting::{WaitMode, Waiter};
 pub use wake::Waker;

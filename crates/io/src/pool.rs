@@ -2,7 +2,10 @@
 
 use crate::{
     Completion, Handle, Seg, Waker,
-    file::{self, FileKind},
+    file::{
+        self, FileKind,
+        commit::{Commit, Commits},
+    },
     gather::{PIECES_PER_CALL, Regions, drop_front},
 };
 use libc::iovec;
@@ -28,11 +31,44 @@ pub(crate) struct OpenFile {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FileRequest {
-    Read { offset: u64 },
-    Write { offset: u64, durable: bool },
+    Read {
+        offset: u64,
+    },
+    Write {
+        offset: u64,
+        commit: Commit,
+    },
     Sync,
-    Discard { offset: u64, len: u64 },
-    Allocate { offset: u64, len: u64 },
+    /// For the writes that share it.
+    Flush,
+    Discard {
+        offset: u64,
+        len: u64,
+    },
+    Allocate {
+        offset: u64,
+        len: u64,
+    },
+}
+
+impl FileRequest {
+    /// It has ended: its completion is appended to `ready`, or that of the writes that shared it.
+    pub(crate) fn done(
+        self,
+        file: Handle,
+        tag: u64,
+        result: io::Result<usize>,
+        commits: &mut Commits,
+        ready: &mut Vec<Completion<TcpStream>>,
+    ) {
+        match self {
+            Self::Write { commit, .. } => commits.written(file, tag, commit, result, ready),
+            Self::Flush => commits.flushed(file, &result, ready),
+            Self::Read { .. } | Self::Sync | Self::Discard { .. } | Self::Allocate { .. } => {
+                ready.push(Completion::File { file, tag, result });
+            }
+        }
+    }
 }
 
 /// One operation for a thread. The file stays open until it is done, even if its handle is closed.
@@ -50,6 +86,7 @@ unsafe impl Send for Job {}
 struct FinishedJob {
     handle: Handle,
     tag: u64,
+    request: FileRequest,
     result: io::Result<usize>,
     pieces: Vec<iovec>,
 }
@@ -127,12 +164,12 @@ impl FilePool {
     }
 
     /// Returns the completions of finished operations.
-    pub(crate) fn collect(&mut self, ready: &mut Vec<Completion<TcpStream>>) {
+    pub(crate) fn collect(&mut self, ready: &mut Vec<Completion<TcpStream>>, commits: &mut Commits) {
         self.shared.finished.acknowledge();
         std::mem::swap(&mut *lock(&self.shared.done), &mut self.collected);
-        for FinishedJob { handle, tag, result, pieces } in self.collected.drain(..) {
+        for FinishedJob { handle, tag, request, result, pieces } in self.collected.drain(..) {
             self.spare.push(pieces);
-            ready.push(Completion::File { file: handle, tag, result });
+            request.done(handle, tag, result, commits, ready);
         }
     }
 }
@@ -166,8 +203,8 @@ fn serve(shared: &Shared) {
         };
         drop(queue);
         let result = perform(&mut job);
-        let Job { handle, tag, pieces, .. } = job;
-        lock(&shared.done).push(FinishedJob { handle, tag, result, pieces });
+        let Job { handle, tag, request, pieces, .. } = job;
+        lock(&shared.done).push(FinishedJob { handle, tag, request, result, pieces });
         shared.finished.wake();
     }
 }
@@ -180,7 +217,7 @@ fn at_once(open: &OpenFile, request: FileRequest, pieces: &[iovec]) -> Option<io
     }
     let moved = match request {
         FileRequest::Read { offset } => move_bytes(&open.file, pieces, offset, Move::Read, libc::RWF_NOWAIT),
-        FileRequest::Write { offset, durable: false } => {
+        FileRequest::Write { offset, commit: Commit::None | Commit::Shared } => {
             move_bytes(&open.file, pieces, offset, Move::Write, libc::RWF_NOWAIT)
         }
         _ => return None,
@@ -192,11 +229,11 @@ fn perform(job: &mut Job) -> io::Result<usize> {
     let file = &*job.open.file;
     match job.request {
         FileRequest::Read { offset } => move_all(file, &mut job.pieces, offset, Move::Read, 0),
-        FileRequest::Write { offset, durable } => {
-            let flags = if durable { libc::RWF_DSYNC } else { 0 };
+        FileRequest::Write { offset, commit } => {
+            let flags = if commit == Commit::Through { libc::RWF_DSYNC } else { 0 };
             move_all(file, &mut job.pieces, offset, Move::Write, flags)
         }
-        FileRequest::Sync => file.sync_data().map(|()| 0),
+        FileRequest::Sync | FileRequest::Flush => file.sync_data().map(|()| 0),
         FileRequest::Discard { offset, len } => file::discard(file, job.open.kind, offset, len).map(|()| 0),
         FileRequest::Allocate { offset, len } => file::allocate(file, offset, len).map(|()| 0),
     }

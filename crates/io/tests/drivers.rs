@@ -59,6 +59,7 @@ suite! {
     allocated_files_keep_their_space_and_their_bytes,
     file_errors_come_back_with_their_tag,
     a_closed_file_finishes_its_operations,
+    durable_writes_in_flight_together_all_complete,
     many_file_operations_at_once,
     a_taken_port_is_an_error,
     dropping_the_driver_ends_what_is_in_flight,

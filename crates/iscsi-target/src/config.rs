@@ -3,7 +3,7 @@
 //! Unknown keys are refused. Sizes are in bytes, times in seconds; 0 means "no limit" where the text says so.
 //! [`crate::Array::start`] checks whether the parts fit together; its errors name the key and the solution.
 
-use linerate_io::Preference;
+use linerate_io::{Preference, WaitMode};
 use linerate_iscsi_proto::chap::Algorithm;
 use linerate_scsi::AccessState;
 use linerate_storage::controller::StorageConfig;
@@ -201,17 +201,6 @@ impl From<DriverName> for Preference {
             DriverName::Epoll => Self::Epoll,
         }
     }
-}
-
-/// How a worker waits for work.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitMode {
-    /// Sleep until something happens.
-    #[default]
-    Block,
-    /// Never sleep: the lowest latency, but each worker uses a whole CPU.
-    Spin,
 }
 
 /// Limits for peers.

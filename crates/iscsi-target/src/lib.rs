@@ -43,7 +43,7 @@ pub use array::change::ChangeError;
 pub use array::{Array, ArrayError, ArrayReport};
 pub use config::{
     AluaChange, AluaState, ArrayChange, ArrayConfig, ArrayLimits, ChapSettings, DriverName, PortalConfig,
-    PortalGroupConfig, TargetConfig, VolumeConfig, VolumeKind, WaitMode,
+    PortalGroupConfig, TargetConfig, VolumeConfig, VolumeKind,
 };
 pub use stats::{ArrayStats, ConnectionStats, PortalStats, SessionStats};
 pub use target::TargetError;

@@ -90,6 +90,8 @@ counters! {
     tasks,
     /// Bytes of I/O buffers that are in use now.
     pool_bytes,
+    /// CPU time that workers spent in polls that found nothing.
+    polled_ns,
 }
 
 /// An address on which an array listens.

@@ -19,7 +19,7 @@ use crate::{
     shared::{Arrival, Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, SessionStats},
 };
-use linerate_io::{Completion, Driver, Handle, Nanos, SocketOptions, Wait, net::NetEvent};
+use linerate_io::{Completion, Driver, Handle, Nanos, SocketOptions, Wait, WaitMode, Waiter, net::NetEvent};
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -61,6 +61,7 @@ pub struct Worker<D: Driver> {
     listeners: Vec<Listener>,
     /// Portals that follow their interface.
     following: Vec<Portal>,
+    waiter: Waiter,
     completions: Vec<Completion<D::Socket>>,
     messages: Vec<WorkerMessage<D::Socket>>,
     next_tick: Nanos,
@@ -84,7 +85,8 @@ impl<D: Driver> Worker<D> {
         let portals = Portal::all(config)?;
         let (targets, volumes) = open_targets(config, &mut driver, None)?;
         let shared = Arc::new(SharedState::new(config, 1, targets, volumes, None));
-        let mut worker = Self::new(driver, Arc::clone(&shared), 0).map_err(ArrayError::Host)?;
+        let mut worker =
+            Self::new(driver, Arc::clone(&shared), 0, WaitMode::Block).map_err(ArrayError::Host)?;
         worker.context.random = Box::new(random);
         shared.introduce(vec![worker.mailbox()]);
         for portal in portals {
@@ -94,7 +96,12 @@ impl<D: Driver> Worker<D> {
     }
 
     /// A worker that serves `service`'s volumes through `driver`.
-    pub(crate) fn new(driver: D, shared: Arc<SharedState<D::Socket>>, index: usize) -> io::Result<Self> {
+    pub(crate) fn new(
+        driver: D,
+        shared: Arc<SharedState<D::Socket>>,
+        index: usize,
+        wait: WaitMode,
+    ) -> io::Result<Self> {
         let context = WorkerContext::new(driver, shared, index)?;
         Ok(Self {
             next_tick: context.now + TICK_NS,
@@ -107,6 +114,7 @@ impl<D: Driver> Worker<D> {
             routes: Vec::new(),
             listeners: Vec::new(),
             following: Vec::new(),
+            waiter: Waiter::new(wait),
             completions: Vec::new(),
             messages: Vec::new(),
             stopping: None,
@@ -244,7 +252,7 @@ impl<D: Driver> Worker<D> {
             Wait::Forever => Wait::Until(until),
         };
         let mut completions = std::mem::take(&mut self.completions);
-        self.context.driver.poll(wait, &mut completions)?;
+        self.waiter.poll(&mut self.context.driver, wait, &mut completions)?;
         self.context.now = self.context.driver.now();
         for completion in completions.drain(..) {
             self.complete(completion);
@@ -257,6 +265,7 @@ impl<D: Driver> Worker<D> {
             self.tick();
         }
         self.post_requests();
+        self.context.counters.polled_ns = self.waiter.polled_ns();
         self.context.publish();
         Ok(())
     }

@@ -6,6 +6,7 @@
 mod check;
 pub(crate) mod options;
 
+use linerate_io::WaitMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,17 +76,6 @@ pub enum DriverChoice {
     IoUring,
     /// epoll.
     Epoll,
-}
-
-/// How a worker waits for completions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitMode {
-    /// Sleeps in the kernel.
-    #[default]
-    Block,
-    /// Polls without sleeping: lower latency, one core fully busy.
-    Spin,
 }
 
 /// Whether written data carry a stamp that reads check.

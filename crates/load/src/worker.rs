@@ -25,7 +25,7 @@ use crate::{
 };
 use control::Control;
 use linerate_blame::Blame;
-use linerate_io::{Completion, Driver, Nanos, Wait};
+use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
 use recorder::{IoEntry, Recorder, error_message};
 use slot::IoSlot;
 use std::{
@@ -82,6 +82,7 @@ pub(crate) struct Worker<D: Driver> {
     backlog: u64,
     end: Nanos,
     reports: Reports,
+    waiter: Waiter,
     completions: Vec<Completion<D::Socket>>,
     unpolled: u32,
     /// Bytes read and written that the limits do not count yet.
@@ -110,7 +111,7 @@ impl<D: Driver> Worker<D> {
         self.cut_if_due(end);
         // I/Os that end from here on do not count, neither in the totals nor on the paths.
         let network = self.backends.network_since_last(&self.driver);
-        self.recorder.close(end, &network);
+        self.recorder.close(end, self.waiter.polled_ns(), &network);
         self.drain();
         self.recorder.end(end);
         drop(alive);
@@ -153,7 +154,7 @@ impl<D: Driver> Worker<D> {
         }
         self.end = start + self.control.schedule.end();
         self.fix_arrivals(start);
-        self.recorder.begin(start);
+        self.recorder.begin(start, self.waiter.polled_ns());
         // Sets the counters' base: logins are not part of the load.
         self.backends.network_since_last(&self.driver);
         for index in 0..self.flows.len() as u32 {
@@ -312,9 +313,6 @@ impl<D: Driver> Worker<D> {
             }
             return;
         }
-        if self.spec.wait == crate::spec::WaitMode::Spin {
-            return self.poll(Wait::Never);
-        }
         let mut until = self.end.min(self.recorder.next_cut());
         if let Some(Reverse((due, _))) = self.timers.peek() {
             until = until.min(*due);
@@ -329,7 +327,7 @@ impl<D: Driver> Worker<D> {
     /// Polls the driver once and passes every completion to its backend.
     fn poll(&mut self, wait: Wait) {
         self.unpolled = 0;
-        if let Err(error) = self.driver.poll(wait, &mut self.completions) {
+        if let Err(error) = self.waiter.poll(&mut self.driver, wait, &mut self.completions) {
             self.control.fail(RunError::Host(format!("waiting for I/O failed: {error}")));
             return;
         }
@@ -345,7 +343,7 @@ impl<D: Driver> Worker<D> {
     fn cut_if_due(&mut self, now: Nanos) {
         if now >= self.recorder.next_cut() {
             let (backends, driver) = (&mut self.backends, &self.driver);
-            self.recorder.cut(now, || backends.network_since_last(driver));
+            self.recorder.cut(now, self.waiter.polled_ns(), || backends.network_since_last(driver));
         }
     }
 

@@ -144,6 +144,7 @@ impl Interval {
         usage.set_item("outstanding_mean", self.measured.outstanding_mean)?;
         usage.set_item("load_cpu_user_s", host.load_cpu_user_s)?;
         usage.set_item("load_cpu_system_s", host.load_cpu_system_s)?;
+        usage.set_item("load_cpu_polled_s", host.load_cpu_polled_s)?;
         usage.set_item("host_cpu_user_s", host.host_cpu_user_s)?;
         usage.set_item("host_cpu_system_s", host.host_cpu_system_s)?;
         usage.set_item("host_cpu_idle_s", host.host_cpu_idle_s)?;

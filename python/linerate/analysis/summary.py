@@ -88,6 +88,7 @@ class UsageSummary:
     cpu_system_percent: float | None
     load_cpu_s: float
     load_cores: float
+    polling_cores: float
     cycles_per_byte: float | None
     host_cycles_per_byte: float | None
     cpu_us_per_io: float | None
@@ -404,6 +405,7 @@ def _usage_summary(usage: Usage, seconds: float, total: OpSummary) -> UsageSumma
         cpu_system_percent=_share(usage.host_cpu_system_s, host_all_s),
         load_cpu_s=load_cpu_s,
         load_cores=load_cpu_s / seconds if seconds else 0.0,
+        polling_cores=usage.load_cpu_polled_s / seconds if seconds else 0.0,
         cycles_per_byte=load_cpu_s * cycles if cycles else None,
         host_cycles_per_byte=host_busy_s * cycles if cycles else None,
         cpu_us_per_io=1e6 * load_cpu_s / total.ios if total.ios else None,

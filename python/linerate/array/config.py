@@ -289,8 +289,9 @@ class ArrayConfig(Frozen):
     cpus: tuple[NonNegativeInt, ...] | None = None
     """CPUs to pin the workers to."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
-    wait: Literal["block", "spin"] = "block"
-    """spin: never sleep, for the lowest latency at the price of whole CPUs."""
+    wait: Literal["auto", "block", "spin"] = "auto"
+    """How threads wait. auto: poll for a short time that they learn, then sleep. block: sleep. spin: never sleep, for
+    the lowest latency at the price of whole CPUs."""
     limits: ArrayLimits = ArrayLimits()
     storage: Storage = Storage()
     """Disks, RAID sets and pools on which volumes of the kinds pool and raid lie."""

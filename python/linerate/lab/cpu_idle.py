@@ -14,8 +14,11 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 DEVICE = Path("/dev/cpu_dma_latency")
+WAIT: Literal["block"] = "block"
+"""How threads of arrays and loads wait in a lab: one that polls would take the CPU from the fabric."""
 POLLING = "polling"
 """Idle CPUs look for work: none sleeps, and none has to be woken."""
 SLEEPING = "sleeping"

@@ -129,6 +129,7 @@ class Usage:
 
     load_cpu_user_s: float = 0.0
     load_cpu_system_s: float = 0.0
+    load_cpu_polled_s: float = 0.0
     host_cpu_user_s: float = 0.0
     host_cpu_system_s: float = 0.0
     host_cpu_idle_s: float = 0.0

@@ -121,7 +121,7 @@ class Overrides:
     workers: int | None = None
     cpus: tuple[int, ...] | None = None
     driver: Literal["auto", "io_uring", "epoll"] | None = None
-    wait: Literal["block", "spin"] | None = None
+    wait: Literal["auto", "block", "spin"] | None = None
     session: Literal["own", "shared"] | None = None
     direct: bool | None = None
     create: bool | None = None

@@ -336,7 +336,8 @@ class RunSpec(FrozenSpec):
     cpus: tuple[NonNegativeInt, ...] | None = None
     """CPUs that workers are pinned to; null: not pinned."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
-    wait: Literal["block", "spin"] = "block"
+    wait: Literal["auto", "block", "spin"] = "auto"
+    """How load threads wait. auto: poll for a short time that they learn, then sleep. spin: never sleep."""
     verify: Literal["off", "on"] = "off"
     volumes: tuple[VolumeSpec, ...] = Field(min_length=1)
     streams: tuple[StreamSpec, ...] = Field(min_length=1)

@@ -239,7 +239,8 @@ class WorkloadFile(RunSettings):
     cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
     """CPUs that workers are pinned to."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
-    wait: Literal["block", "spin"] = "block"
+    wait: Literal["auto", "block", "spin"] = "auto"
+    """How load threads wait. auto: poll for a short time that they learn, then sleep. spin: never sleep."""
     iscsi: SessionSpec = SessionSpec()
     """Options of all iSCSI sessions."""
     multipath: MultipathTable = MultipathTable()

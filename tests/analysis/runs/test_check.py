@@ -89,7 +89,7 @@ CASES = [
     Case("depth-missed", "caution", replace(SOUND, outstanding=30)),
     Case("skew-missed", "caution", replace(SOUND, spec=spec_with(SOUND, share_percent=60.0))),
     Case("closed-loop", "note"),
-    Case("polling", "note", replace(SOUND, spec={"wait": "spin"})),
+    Case("polling", "note", replace(SOUND, usage={"load_cpu_polled_s": 0.4})),
     Case("retransmits", "note", replace(SOUND, usage={"retransmits": 1})),
     Case("retransmits", "caution", replace(SOUND, usage={"retransmits": 5000})),
     Case("retransmits", "note", replace(SOUND, usage={"retransmits": 3, "data_segments_sent": 20_000})),

@@ -12,7 +12,11 @@ mod stream;
 
 use crate::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
-    TcpInfo, Wait, Waker, file,
+    TcpInfo, Wait, Waker,
+    file::{
+        self,
+        commit::{Commit, Commits},
+    },
     gather::Regions,
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
@@ -73,6 +77,7 @@ pub struct EpollDriver {
     objects: Slots<Object>,
     /// Declared before `regions`: its threads must end before their memory is freed.
     files: Option<FilePool>,
+    commits: Commits,
     regions: Regions,
     /// Completions for the next poll.
     ready: Ready,
@@ -108,6 +113,7 @@ impl EpollDriver {
             readable: Vec::new(),
             resting: Vec::new(),
             files: None,
+            commits: Commits::default(),
             events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_WAIT].into_boxed_slice(),
             pieces: Vec::new(),
             polls_without_wait: 0,
@@ -154,16 +160,27 @@ impl EpollDriver {
             return self.ready.push(Completion::File { file, tag, result: Err(stale()) });
         };
         let open = open.clone();
+        self.submit(&open, file, tag, segs, request);
+    }
+
+    fn submit(&mut self, open: &OpenFile, file: Handle, tag: u64, segs: &[Seg], request: FileRequest) {
         let result = match self.files.take().map_or_else(|| self.start_files(), Ok) {
             Ok(mut files) => {
-                let result = files.submit(&open, file, tag, segs, request, &self.regions);
+                let result = files.submit(open, file, tag, segs, request, &self.regions);
                 self.files = Some(files);
                 result
             }
             Err(error) => Some(Err(error)),
         };
         if let Some(result) = result {
-            self.ready.push(Completion::File { file, tag, result });
+            request.done(file, tag, result, &mut self.commits, &mut self.ready);
+        }
+    }
+
+    /// Starts the flushes that written bytes wait for.
+    fn start_flushes(&mut self) {
+        while let Some((file, open)) = self.commits.next_flush() {
+            self.submit(&open, file, 0, &[], FileRequest::Flush);
         }
     }
 
@@ -192,7 +209,7 @@ impl EpollDriver {
                 }
                 FILES_TOKEN => {
                     if let Some(files) = &mut self.files {
-                        files.collect(&mut self.ready);
+                        files.collect(&mut self.ready, &mut self.commits);
                     }
                 }
                 token => self.note_ready(handle_of(token), events),
@@ -417,7 +434,11 @@ impl Driver for EpollDriver {
     }
 
     fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool) {
-        self.file_request(file, tag, segs, FileRequest::Write { offset, durable });
+        let commit = match self.objects.get(file) {
+            Some(Object::File(open)) if durable => self.commits.begin(file, open),
+            _ => Commit::None,
+        };
+        self.file_request(file, tag, segs, FileRequest::Write { offset, commit });
     }
 
     fn sync(&mut self, file: Handle, tag: u64) {
@@ -440,6 +461,7 @@ impl Driver for EpollDriver {
 
     fn poll(&mut self, wait: Wait, out: &mut Ready) -> io::Result<()> {
         self.polls_without_wait += 1;
+        self.start_flushes();
         if self.ready.is_empty() && self.readable.is_empty() {
             self.wait(wait)?;
         } else if self.polls_without_wait >= POLLS_WITHOUT_WAIT {
@@ -452,6 +474,7 @@ impl Driver for EpollDriver {
             }
             self.ready = ready;
         }
+        self.start_flushes();
         out.append(&mut self.ready);
         Ok(())
     }

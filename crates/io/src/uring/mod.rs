@@ -15,7 +15,10 @@ mod send;
 use crate::{
     Buffer, Completion, Driver, FileOptions, Handle, Nanos, Outgoing, Region, RegionId, Seg, SocketOptions,
     TcpInfo, Wait, Waker,
-    file::{self, FileKind},
+    file::{
+        self, FileKind,
+        commit::{Commit, Commits},
+    },
     gather::{PIECES_PER_CALL, Regions, drop_front},
     net::socket,
     pool::{FilePool, FileRequest, OpenFile},
@@ -86,6 +89,7 @@ pub struct UringDriver {
     ops: Ops,
     /// Declared before `regions`: its threads must end before their memory is freed.
     files: Option<FilePool>,
+    commits: Commits,
     regions: Regions,
     ready: Ready,
     idle: receive::Idle,
@@ -94,8 +98,8 @@ pub struct UringDriver {
     /// Listeners that pause after an error, and until when.
     resting: Vec<(Handle, Nanos)>,
     polls_without_enter: u32,
-    /// A send waits to be submitted; the next poll must submit it.
-    send_queued: bool,
+    /// A send or a flush waits to be submitted; the next poll must submit it.
+    must_submit: bool,
     /// Pieces of the list that is being sent.
     pieces: Vec<libc::iovec>,
 }
@@ -109,13 +113,14 @@ impl UringDriver {
             objects: Slots::new(),
             ops: Ops::default(),
             files: None,
+            commits: Commits::default(),
             regions: Regions::default(),
             ready: Vec::new(),
             idle: receive::Idle::default(),
             received: 0,
             resting: Vec::new(),
             polls_without_enter: 0,
-            send_queued: false,
+            must_submit: false,
             pieces: Vec::new(),
         };
         driver.ring.watch(driver.waker.fd(), WAKER)?;
@@ -171,8 +176,8 @@ impl UringDriver {
         };
         let fd = types::Fd(open.file.as_raw_fd());
         let entry = match kind {
-            OpKind::Write { offset, moved, durable, .. } => {
-                let flags = if durable { libc::RWF_DSYNC } else { 0 };
+            OpKind::Write { offset, moved, commit, .. } => {
+                let flags = if commit == Commit::Through { libc::RWF_DSYNC } else { 0 };
                 opcode::Writev::new(fd, pieces, count).offset(offset + moved as u64).rw_flags(flags).build()
             }
             OpKind::Read { offset, moved, .. } => {
@@ -190,7 +195,7 @@ impl UringDriver {
         let index = self.ops.take(file);
         if let Err(error) = self.regions.resolve_all(segs, &mut self.ops.get(index).pieces) {
             self.ops.release(index);
-            return self.ready.push(Completion::File { file, tag, result: Err(error) });
+            return self.commits.written(file, tag, kind.commit(), Err(error), &mut self.ready);
         }
         self.start_transfer(index, kind);
     }
@@ -238,7 +243,7 @@ impl UringDriver {
                 }
                 FILES => {
                     if let Some(files) = &mut self.files {
-                        files.collect(&mut self.ready);
+                        files.collect(&mut self.ready, &mut self.commits);
                         self.ring.watch(files.fd(), FILES)?;
                     }
                 }
@@ -246,7 +251,18 @@ impl UringDriver {
                 number => self.finish(number as u32, result),
             }
         }
+        self.start_flushes();
         Ok(())
+    }
+
+    /// Starts the flushes that written bytes wait for.
+    fn start_flushes(&mut self) {
+        while let Some((file, open)) = self.commits.next_flush() {
+            let fsync = opcode::Fsync::new(types::Fd(open.file.as_raw_fd()));
+            let index = self.ops.take(file);
+            self.start(index, OpKind::Flush, fsync.flags(types::FsyncFlags::DATASYNC).build());
+            self.must_submit = true;
+        }
     }
 
     /// An operation has completed: resume it, or report it and free its slot.
@@ -280,6 +296,10 @@ impl UringDriver {
             OpKind::Sync { tag } | OpKind::Fallocate { tag } => {
                 self.close_idle_file(handle);
                 self.ready.push(Completion::File { file: handle, tag, result: result.map(|_| 0) });
+            }
+            OpKind::Flush => {
+                self.commits.flushed(handle, &result, &mut self.ready);
+                self.close_idle_file(handle);
             }
             OpKind::Recv { .. } | OpKind::Read { .. } | OpKind::Write { .. } => {}
         }
@@ -317,12 +337,14 @@ impl UringDriver {
             Err(error) => Err(error),
         };
         self.ops.release(index);
+        self.commits.written(file, tag, kind.commit(), result, &mut self.ready);
         self.close_idle_file(file);
-        self.ready.push(Completion::File { file, tag, result });
     }
 
     fn close_idle_file(&mut self, file: Handle) {
-        if self.objects.get(file).is_some_and(|object| object.closing && object.in_flight == 0) {
+        // The next poll starts a flush that is due.
+        let is_idle = |object: &Object| object.closing && object.in_flight == 0;
+        if self.objects.get(file).is_some_and(is_idle) && !self.commits.is_flush_due(file) {
             self.objects.remove(file);
         }
     }
@@ -367,7 +389,7 @@ impl UringDriver {
 
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         self.polls_without_enter = 0;
-        self.send_queued = false;
+        self.must_submit = false;
         let rest_ends = self.resting.iter().map(|&(_, until)| until).min();
         let wait = match (wait, rest_ends) {
             (Wait::Forever, Some(end)) => Wait::Until(end),
@@ -477,7 +499,13 @@ impl Driver for UringDriver {
     }
 
     fn write_at(&mut self, file: Handle, tag: u64, segs: &[Seg], offset: u64, durable: bool) {
-        self.transfer(file, tag, segs, OpKind::Write { tag, offset, moved: 0, durable });
+        let commit = match self.objects.get(file) {
+            Some(Object { body: Body::File(open), closing: false, .. }) if durable => {
+                self.commits.begin(file, open)
+            }
+            _ => Commit::None,
+        };
+        self.transfer(file, tag, segs, OpKind::Write { tag, offset, moved: 0, commit });
     }
 
     fn sync(&mut self, file: Handle, tag: u64) {
@@ -527,7 +555,7 @@ impl Driver for UringDriver {
         self.reap()?;
         if self.ready.is_empty() {
             self.enter(wait)?;
-        } else if self.send_queued || self.polls_without_enter >= POLLS_WITHOUT_ENTER {
+        } else if self.must_submit || self.polls_without_enter >= POLLS_WITHOUT_ENTER {
             self.enter(Wait::Never)?;
         }
         out.append(&mut self.ready);

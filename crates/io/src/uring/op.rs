@@ -1,6 +1,6 @@
 //! Operations in flight: all memory that the kernel may read or write until their completion, at fixed addresses.
 
-use crate::{Handle, Outgoing, gather::SendProgress};
+use crate::{Handle, Outgoing, file::commit::Commit, gather::SendProgress};
 use libc::iovec;
 
 /// The kind of an operation, with the data it needs besides its memory.
@@ -25,14 +25,23 @@ pub(super) enum OpKind {
         tag: u64,
         offset: u64,
         moved: usize,
-        durable: bool,
+        commit: Commit,
     },
     Sync {
         tag: u64,
     },
+    /// Of a file, for the writes that share it.
+    Flush,
     Fallocate {
         tag: u64,
     },
+}
+
+impl OpKind {
+    /// How a write becomes durable; a read does not.
+    pub(super) fn commit(&self) -> Commit {
+        if let Self::Write { commit, .. } = self { *commit } else { Commit::None }
+    }
 }
 
 /// One operation. Boxed and reused: the kernel holds the addresses of `message` and of the pieces.

@@ -56,7 +56,7 @@ impl UringDriver {
             op.message.msg_iovlen = op.pieces.len();
             opcode::SendMsg::new(fd, &raw const op.message).flags(flags as u32).build()
         };
-        self.send_queued = true;
+        self.must_submit = true;
         self.start(index, OpKind::Send { outgoing, progress }, entry);
     }
 }

@@ -131,6 +131,37 @@ pub(crate) fn a_closed_file_finishes_its_operations<D: Driver<Socket = TcpStream
     assert!(on_disk.iter().all(|&byte| byte == 0x5A));
 }
 
+pub(crate) fn durable_writes_in_flight_together_all_complete<D: Driver<Socket = TcpStream>>(
+    mut bench: Bench<D>,
+) {
+    const WRITES: u64 = 64;
+    let desk = Desk::new(&mut bench);
+    for round in 0..20_u64 {
+        for tag in 0..WRITES {
+            desk.region.write(tag * 512, &(round << 32 | tag).to_be_bytes());
+            bench.driver.write_at(desk.file, tag, &[desk.seg(tag * 512, 512)], tag * 512, true);
+        }
+        for tag in 0..WRITES {
+            assert_eq!(bench.filed(desk.file, tag).unwrap(), 512);
+        }
+        let on_disk = std::fs::read(desk.dir.path().join("disk")).unwrap();
+        for tag in 0..WRITES {
+            let at = tag as usize * 512;
+            assert_eq!(on_disk[at..at + 8], (round << 32 | tag).to_be_bytes(), "round {round}, write {tag}");
+        }
+    }
+    // Those in flight complete although the file is closed, and the file can be locked again afterwards.
+    for tag in 0..WRITES {
+        bench.driver.write_at(desk.file, tag, &[desk.seg(0, 512)], tag * 512, true);
+    }
+    bench.driver.close(desk.file);
+    for tag in 0..WRITES {
+        assert_eq!(bench.filed(desk.file, tag).unwrap(), 512);
+    }
+    let options = FileOptions { write: true, lock: true, ..FileOptions::default() };
+    bench.driver.open(&desk.dir.path().join("disk"), &options).unwrap();
+}
+
 pub(crate) fn many_file_operations_at_once<D: Driver<Socket = TcpStream>>(mut bench: Bench<D>) {
     const OPERATIONS: u64 = 2000;
     let desk = Desk::new(&mut bench);

@@ -9,7 +9,7 @@ pub use error::ArrayError;
 use crate::{
     array::change::{ChangeError, change},
     array::opening::{groups, open_targets},
-    config::{ArrayChange, ArrayConfig, ArrayLimits, WaitMode},
+    config::{ArrayChange, ArrayConfig, ArrayLimits},
     engine::{Deliver, Engine, Exports},
     portals::{ListenOn, Portal},
     shared::{Mailbox, SharedState, WorkerMessage},
@@ -17,7 +17,7 @@ use crate::{
     worker::Worker,
 };
 use linerate_io::{
-    Driver, EpollDriver, OpenDriverError, Wait,
+    Driver, EpollDriver, OpenDriverError, Wait, WaitMode,
     net::{NetEvent, NetFollower, NetWatch},
     open_driver, system, with_driver,
 };
@@ -243,8 +243,9 @@ fn serve<D: Driver<Socket = Socket>>(
     let pinned = seat
         .cpu
         .map_or(Ok(()), |cpu| system::pin_thread(cpu).map_err(|error| ArrayError::Cpu { cpu, error }));
-    let worker =
-        pinned.and_then(|()| Worker::new(driver, Arc::clone(shared), seat.index).map_err(ArrayError::Host));
+    let worker = pinned.and_then(|()| {
+        Worker::new(driver, Arc::clone(shared), seat.index, seat.wait).map_err(ArrayError::Host)
+    });
     let mut worker = match worker {
         Ok(worker) => worker,
         Err(error) => return drop(ready.send(Err(error))),
@@ -259,12 +260,8 @@ fn serve<D: Driver<Socket = Socket>>(
     if listening.send(listened).is_err() || failed {
         return;
     }
-    let wait = match seat.wait {
-        WaitMode::Block => Wait::Forever,
-        WaitMode::Spin => Wait::Never,
-    };
     while !worker.is_stopped() {
-        if let Err(error) = worker.turn(wait) {
+        if let Err(error) = worker.turn(Wait::Forever) {
             tracing::error!(
                 event = "worker_failed",
                 worker = seat.index,
@@ -329,7 +326,9 @@ fn open_engine(config: &ArrayConfig) -> Result<Option<Engine>, ArrayError> {
     if config.storage.is_empty() {
         return Ok(None);
     }
-    let started = Engine::start(config.storage.clone(), config.driver.into());
+    // A spinning engine would take the CPU of a spinning worker if they share one.
+    let wait = if config.wait == WaitMode::Spin { WaitMode::Auto } else { config.wait };
+    let started = Engine::start(config.storage.clone(), config.driver.into(), wait);
     started.map(Some).map_err(ArrayError::Storage)
 }
 

@@ -30,6 +30,7 @@ pub(crate) use transfers::Transfers;
 
 use crate::config::VolumeConfig;
 use bytes::Bytes;
+use linerate_io::WaitMode;
 use linerate_storage::{
     controller::{Command, Reply, StorageConfig, StorageError, StorageStatus},
     raid::StripedPages,
@@ -142,9 +143,10 @@ impl Engine {
     pub(crate) fn start(
         config: StorageConfig,
         driver: linerate_io::Preference,
+        wait: WaitMode,
     ) -> Result<Self, StorageError> {
         let inbox = Arc::new(Inbox::default());
-        let thread = thread::spawn(config, driver, Arc::clone(&inbox))?;
+        let thread = thread::spawn(config, driver, wait, Arc::clone(&inbox))?;
         let mut engine = Self { inbox, thread: Some(thread), records: Vec::new() };
         engine.records = engine.ask(EngineRequest::Records)?;
         Ok(engine)

@@ -1,7 +1,7 @@
 //! The engine's thread: takes requests, runs tasks, sends answers.
 
 use super::{EngineRequest, Inbox, lock, replica, state::EngineState};
-use linerate_io::{Driver, Preference, Wait, open_driver, with_driver};
+use linerate_io::{Driver, Preference, Wait, WaitMode, open_driver, with_driver};
 use linerate_storage::{
     Host,
     controller::{Controller, StorageConfig, StorageError},
@@ -20,6 +20,7 @@ type Ready = mpsc::Sender<Result<(), StorageError>>;
 pub(super) fn spawn(
     config: StorageConfig,
     preference: Preference,
+    wait: WaitMode,
     inbox: Arc<Inbox>,
 ) -> Result<JoinHandle<()>, StorageError> {
     let (ready, is_ready) = mpsc::channel();
@@ -27,7 +28,15 @@ pub(super) fn spawn(
     let thread = builder.spawn(move || {
         let _closes = Closes(Arc::clone(&inbox));
         match open_driver(preference) {
-            Ok(driver) => with_driver!(driver, |driver| run(driver, preference, config, &inbox, &ready)),
+            Ok(driver) => {
+                with_driver!(driver, |driver| run(
+                    Host::waiting(driver, wait),
+                    preference,
+                    config,
+                    &inbox,
+                    &ready
+                ));
+            }
             Err(error) => drop(ready.send(Err(StorageError::Host(error.to_string())))),
         }
     });
@@ -49,16 +58,15 @@ impl Drop for Closes {
 
 /// The main function of the thread.
 fn run<D: Driver>(
-    driver: D,
+    mut host: Host<D>,
     preference: Preference,
     config: StorageConfig,
     inbox: &Arc<Inbox>,
     ready: &Ready,
 ) {
-    let waker = driver.waker();
+    let waker = host.driver().waker();
     // Only this thread sets it.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
-    let mut host = Host::new(driver);
     let (runtime, files) = (host.runtime(), host.files());
     let opening = Controller::open(runtime.clone(), Some(files), config);
     let state = match host.block_on(opening) {

@@ -99,13 +99,16 @@ pub struct Latency {
     pub histogram: Histogram,
 }
 
-/// Processor time. Host figures cover all processors of the machine.
+/// Processor time. Host figures cover all processors of the machine. Polls that found nothing are apart: the load does not
+/// count them, and to the host they are idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HostUse {
     /// Worker threads, user.
     pub load_cpu_user_s: f64,
     /// Worker threads, kernel.
     pub load_cpu_system_s: f64,
+    /// Worker threads, polls that found nothing.
+    pub load_cpu_polled_s: f64,
     /// Whole host, user and nice.
     pub host_cpu_user_s: f64,
     /// Whole host, kernel and interrupts.

@@ -149,6 +149,8 @@ pub(crate) struct Tally {
     pub(crate) generator: Generator,
     pub(crate) cpu_user_us: u64,
     pub(crate) cpu_system_us: u64,
+    /// CPU time of polls that found nothing; it is part of `cpu_user_us` and `cpu_system_us`.
+    pub(crate) polled_ns: u64,
     pub(crate) network: NetworkTally,
     pub(crate) events: Vec<RunEvent>,
 }
@@ -176,7 +178,7 @@ impl Tally {
     pub(crate) fn reset(&mut self) {
         self.cells.fill([Cell::default(); 2]);
         self.generator = Generator::default();
-        (self.cpu_user_us, self.cpu_system_us) = (0, 0);
+        (self.cpu_user_us, self.cpu_system_us, self.polled_ns) = (0, 0, 0);
         self.network = NetworkTally::default();
         self.events.clear();
     }

@@ -152,6 +152,7 @@ impl Merger {
         let interval = &mut sum.interval;
         interval.host.load_cpu_user_s += tally.cpu_user_us as f64 / 1e6;
         interval.host.load_cpu_system_s += tally.cpu_system_us as f64 / 1e6;
+        interval.host.load_cpu_polled_s += tally.polled_ns as f64 / 1e9;
         interval.generator.late_arrivals += tally.generator.late_arrivals;
         interval.generator.backlog_max += tally.generator.backlog_max;
         interval.events.append(&mut tally.events);
@@ -254,6 +255,7 @@ impl Sum {
         let wall_ns = (interval.end_s - interval.start_s) * 1e9;
         let busy_ns: u64 = interval.rows.iter().map(|row| row.service_sum_ns).sum();
         interval.outstanding_mean = if wall_ns > 0.0 { busy_ns as f64 / wall_ns } else { 0.0 };
+        interval.host.set_polling_apart();
         interval.tcp = self.network.tcp.sums();
         interval.paths = self.network.paths;
         // Stable: the paths of a volume stay in the order of its list.
@@ -304,10 +306,31 @@ impl TcpTally {
     }
 }
 
+/// Takes seconds from the first, the rest from the second. Returns how many there were.
+fn take_s(wanted: f64, from: [&mut f64; 2]) -> f64 {
+    let mut taken = 0.0;
+    for part in from {
+        let piece = part.min(wanted - taken).max(0.0);
+        *part -= piece;
+        taken += piece;
+    }
+    taken
+}
+
 impl HostUse {
+    /// Takes the time of polls that found nothing out of the CPU time, where `load_cpu_polled_s` is still part of it. A
+    /// thread that does not poll sleeps in that time, so the host counts as idle. Most polls are user time.
+    fn set_polling_apart(&mut self) {
+        let polled = self.load_cpu_polled_s;
+        let load = take_s(polled, [&mut self.load_cpu_user_s, &mut self.load_cpu_system_s]);
+        let host = take_s(load, [&mut self.host_cpu_user_s, &mut self.host_cpu_system_s]);
+        (self.load_cpu_polled_s, self.host_cpu_idle_s) = (load, self.host_cpu_idle_s + host);
+    }
+
     fn add(&mut self, other: &Self) {
         self.load_cpu_user_s += other.load_cpu_user_s;
         self.load_cpu_system_s += other.load_cpu_system_s;
+        self.load_cpu_polled_s += other.load_cpu_polled_s;
         self.host_cpu_user_s += other.host_cpu_user_s;
         self.host_cpu_system_s += other.host_cpu_system_s;
         self.host_cpu_idle_s += other.host_cpu_idle_s;

@@ -15,7 +15,7 @@ use crate::{
     stream::{Sequence, arrival::Arrivals, share::Turns},
 };
 use linerate_blame::Blame;
-use linerate_io::{Driver, Nanos};
+use linerate_io::{Driver, Nanos, WaitMode, Waiter};
 use std::{
     collections::{BTreeMap, BinaryHeap},
     sync::{
@@ -75,6 +75,8 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
     let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = setup;
     let own = spec.verify == VerifyMode::On;
     let in_virtual_time = virtual_time.is_some();
+    // Virtual time does not pass while a thread polls.
+    let wait = if in_virtual_time { WaitMode::Block } else { spec.wait };
     // Zeros take no memory on the disks of a run in virtual time, and there is no compression.
     let payload = if in_virtual_time && !own { Payload::Zeros } else { Payload::Random };
     let attach = |region: &_| backends.attach(&mut driver, region);
@@ -112,6 +114,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
         backlog: 0,
         end: Nanos::MAX,
         reports: crate::backend::Reports::default(),
+        waiter: Waiter::new(wait),
         completions: Vec::new(),
         unpolled: 0,
         unreported: [0; 2],

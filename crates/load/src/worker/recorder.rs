@@ -38,6 +38,8 @@ pub(crate) struct Recorder {
     error_events: u32,
     event_limit: EventLimit,
     cpu: system::ProcessCpu,
+    /// Of the worker's waiter, when the last interval ended.
+    polled_ns: u64,
     /// Waits for a slow reader. For virtual time, because a wait takes no time of the run.
     is_patient: bool,
     sender: SyncSender<WorkerMessage>,
@@ -82,15 +84,17 @@ impl Recorder {
             error_events: 0,
             event_limit: EventLimit::default(),
             cpu: system::ProcessCpu::default(),
+            polled_ns: 0,
             is_patient,
             sender,
             returned,
         }
     }
 
-    /// The run starts.
-    pub(crate) fn begin(&mut self, start: Nanos) {
+    /// The run starts. `polled_ns`: see [`linerate_io::Waiter::polled_ns`].
+    pub(crate) fn begin(&mut self, start: Nanos, polled_ns: u64) {
         self.start = start;
+        self.polled_ns = polled_ns;
         self.next_cut = start + self.schedule.cut(0);
         self.cpu = system::thread_cpu().unwrap_or_default();
     }
@@ -158,8 +162,8 @@ impl Recorder {
 
     /// Ends the intervals that are over at `now`. With a slow reader no count is lost: the interval continues, and its
     /// counts are sent with a later one.
-    pub(crate) fn cut(&mut self, now: Nanos, network: impl FnOnce() -> NetworkTally) {
-        self.close(now, &network());
+    pub(crate) fn cut(&mut self, now: Nanos, polled_ns: u64, network: impl FnOnce() -> NetworkTally) {
+        self.close(now, polled_ns, &network());
         while self.next_cut <= now && self.next_cut < self.start + self.schedule.end() {
             self.hand_over(self.schedule.cut(self.index));
             self.index += 1;
@@ -180,7 +184,7 @@ impl Recorder {
     }
 
     /// Adds what is counted elsewhere to the current interval: events that were left out, CPU time, network traffic.
-    pub(crate) fn close(&mut self, now: Nanos, network: &NetworkTally) {
+    pub(crate) fn close(&mut self, now: Nanos, polled_ns: u64, network: &NetworkTally) {
         let at_s = self.seconds(now);
         self.tally.events.extend(self.event_limit.left_out(at_s));
         // In virtual time the CPU time is not part of the load.
@@ -188,6 +192,8 @@ impl Recorder {
         self.tally.cpu_user_us += cpu.user_us - self.cpu.user_us;
         self.tally.cpu_system_us += cpu.system_us - self.cpu.system_us;
         self.cpu = cpu;
+        self.tally.polled_ns += polled_ns - self.polled_ns;
+        self.polled_ns = polled_ns;
         self.tally.network.add(network);
     }
 

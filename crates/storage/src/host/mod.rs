@@ -15,7 +15,7 @@ use crate::{
     disk::{FileConfig, FileDisk, OpKind},
     runtime::{Executor, Runtime},
 };
-use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos, Seg, Wait};
+use linerate_io::{Completion, Driver, FileOptions, Handle, Nanos, Seg, Wait, WaitMode, Waiter};
 use memory::{Memory, MemoryPiece};
 use queue::Opened;
 use std::{cell::RefCell, future::Future, io, path::Path, rc::Rc};
@@ -26,6 +26,7 @@ const CLEAR_BYTES: u64 = 1 << 20;
 /// One thread's driver and executor. Its owner calls [`Host::turn`] in a loop.
 pub struct Host<D: Driver> {
     driver: D,
+    waiter: Waiter,
     executor: Executor,
     queue: Rc<Queue>,
     flights: Flights,
@@ -37,12 +38,18 @@ pub struct Host<D: Driver> {
 }
 
 impl<D: Driver> Host<D> {
-    /// A host without tasks.
+    /// A host without tasks, which sleeps while it waits.
     pub fn new(driver: D) -> Self {
+        Self::waiting(driver, WaitMode::Block)
+    }
+
+    /// A host without tasks that waits in this way.
+    pub fn waiting(driver: D, mode: WaitMode) -> Self {
         let mut executor = Executor::new();
         executor.run(driver.now());
         Self {
             driver,
+            waiter: Waiter::new(mode),
             executor,
             queue: Rc::default(),
             flights: Flights::default(),
@@ -90,7 +97,7 @@ impl<D: Driver> Host<D> {
             (wait, _) => wait,
         };
         let mut polled = std::mem::take(&mut self.polled);
-        self.driver.poll(wait, &mut polled)?;
+        self.waiter.poll(&mut self.driver, wait, &mut polled)?;
         for completion in polled.drain(..) {
             match completion {
                 Completion::File { file, tag, result } if self.flights.is_ours(file, tag) => {

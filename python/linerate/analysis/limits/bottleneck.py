@@ -59,7 +59,7 @@ def bottleneck(run: RunDirectory, summary: StepSummary) -> Bottleneck:
         return Bottleneck("unknown", "No I/O was completed, so nothing can be said about a limit.")
     record = run.step(summary.step)
     computed = record.facts.get("driver") == "virtual"
-    if not computed and (full := _generator(summary, record.facts, record.spec)):
+    if not computed and (full := _generator(summary, record.facts)):
         return full
     figures = figures_of(summary, record.counters, _line_rates(record)) | array_figures(run, summary.step)
     if ports := dict(_ports(run, summary)):
@@ -123,13 +123,13 @@ def bottleneck_of_run(found: Sequence[tuple[StepSummary, Bottleneck]]) -> str:
     return f"The limit was {LIMIT_WORDS[most]} in {count} of {len(found)} steps, {rest}."
 
 
-def _generator(summary: StepSummary, facts: Mapping[str, Any], spec: Mapping[str, Any]) -> Bottleneck | None:
+def _generator(summary: StepSummary, facts: Mapping[str, Any]) -> Bottleneck | None:
     """Workers that have no time left decide the rate, however fast the SAN is. A rate that was kept was not limited."""
     workers = facts.get("workers")
     cores = summary.usage.load_cores
     if not isinstance(workers, int) or not workers or cores < WORKER_FULL * workers:
         return None
-    if spec.get("wait") == "spin" or pace_kept(summary):
+    if pace_kept(summary):
         return None
     each = f", {summary.usage.cpu_us_per_io:.3g} us of CPU per I/O" if summary.usage.cpu_us_per_io else ""
     noun = "worker" if workers == 1 else "workers"

@@ -11,6 +11,7 @@ from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, not
 
 HOST_CPU_PERCENT_MAX = 80.0  # where vdbench warns
 WORKER_BUSY_MAX = 0.95
+POLLING_CORES_MIN = 0.2  # below, other programs hardly notice
 LATE_PERCENT_MAX = 1.0
 WAIT_PERCENT_MIN = 1.0  # of the response time; below, waiting for a turn changes nothing that a run resolves
 DEPTH_PERCENT_MIN = 90.0
@@ -41,7 +42,7 @@ def _host_saturated(step: StepView) -> Iterator[Doubt]:
 def _workers_saturated(step: StepView) -> Iterator[Doubt]:
     workers = int(step.record.facts.get("workers") or 0)
     usage = step.summary.usage
-    if not workers or step.spec.get("wait") == "spin" or usage.load_cores < WORKER_BUSY_MAX * workers:
+    if not workers or usage.load_cores < WORKER_BUSY_MAX * workers:
         return
     cpus = step.run.manifest.environment.get("cpu.count")
     effect = f"the storage may do more than {step.summary.total.iops:,.0f} IOPS"
@@ -123,11 +124,13 @@ def _closed_loop(step: StepView) -> Iterator[Doubt]:
         )
 
 
-def _spinning(step: StepView) -> Iterator[Doubt]:
-    if step.spec.get("wait") == "spin":
+def _polling(step: StepView) -> Iterator[Doubt]:
+    cores = step.summary.usage.polling_cores
+    if cores >= POLLING_CORES_MIN:
         yield note(
-            "the workers polled without sleeping: CPU figures say nothing about the cost of an I/O",
-            'use wait = "block" to measure CPU',
+            f"the workers polled on {cores:.2f} CPUs while they waited. The CPU figures here do not include it, but "
+            "`top` does",
+            'use wait = "block" if other programs need the CPU',
         )
 
 
@@ -138,5 +141,5 @@ RULES = (
     StepRule("depth-missed", _depth_missed),
     StepRule("skew-missed", _skew_missed),
     StepRule("closed-loop", _closed_loop),
-    StepRule("polling", _spinning),
+    StepRule("polling", _polling),
 )

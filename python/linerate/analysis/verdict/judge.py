@@ -15,7 +15,14 @@ import numpy as np
 
 from linerate.analysis.metric import METRICS, Metric, find_metric
 from linerate.analysis.observation import Observation
-from linerate.analysis.verdict.blocks import BlockComparison, Table, comparisons, from_scale, margins_of, tabulate
+from linerate.analysis.verdict.blocks import (
+    BlockComparison,
+    Table,
+    comparisons,
+    from_scale,
+    margins_of,
+    tabulate,
+)
 from linerate.analysis.verdict.decide import Measured, decide, measure
 from linerate.analysis.verdict.estimate import Array
 from linerate.analysis.verdict.looks import Looks

@@ -111,7 +111,9 @@ def _unsteady(effects: Sequence[Effect], margin: float) -> Iterator[tuple[str, b
         if not effect.primary or far <= STRAY_SHARE_MAX * effect.blocks:
             continue
         metric = METRICS[effect.metric]
-        near = [to_scale(metric, point) or 0.0 for block, point in effect.points if block not in effect.outliers]
+        near = [
+            to_scale(metric, point) or 0.0 for block, point in effect.points if block not in effect.outliers
+        ]
         whole = to_scale(metric, effect.estimate) or 0.0
         rests = effect.verdict != "undecided" and bool(near)
         shifts = rests and _size(metric, fmean(near), margin) != _size(metric, whole, margin)

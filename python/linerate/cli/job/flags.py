@@ -12,6 +12,7 @@ from typer import Argument, Option
 class Wait(StrEnum):
     """How load threads wait."""
 
+    AUTO = "auto"
     BLOCK = "block"
     SPIN = "spin"
 
@@ -58,7 +59,10 @@ Paths = Annotated[list[str] | None, Option("--path", metavar="PATH", help=_PATH)
 _IMPORT = "Policy, failback and times as this multipath.conf says."
 ImportMultipath = Annotated[Path | None, Option("--import-multipath", metavar="FILE", help=_IMPORT)]
 WaitMode = Annotated[
-    Wait | None, Option("--io-wait", help="How load threads wait for I/O. spin: poll, do not sleep.")
+    Wait | None,
+    Option(
+        "--io-wait", help="How load threads wait for I/O. auto: poll shortly, then sleep. spin: do not sleep."
+    ),
 ]
 WaitForLab = Annotated[
     bool, Option("--wait", help="If another laboratory is busy on this machine, wait until it has ended.")

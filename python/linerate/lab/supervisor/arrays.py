@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup
 from linerate.errors import HostError, UserError
+from linerate.lab.cpu_idle import WAIT
 from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import ISCSI_PORT, Array, Storage
 
@@ -23,6 +24,7 @@ def array_config(array: Array) -> ArrayConfig:
     states = {port.portal_group: port.alua for port in array.ports}
     served: dict[str, Any] = {
         "name": array.name,
+        "wait": WAIT,
         "portals": tuple(
             Portal(interface=interface.name, port=ISCSI_PORT, group=port.portal_group)
             for port in array.ports

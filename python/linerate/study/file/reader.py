@@ -14,6 +14,7 @@ from typing import Any
 
 from linerate.analysis.verdict import find_metric, shipped_claims
 from linerate.errors import UserError
+from linerate.lab.cpu_idle import WAIT
 from linerate.san import Topology, load_topology, volume_urls
 from linerate.settings import FAULTS, faults_text
 from linerate.study.file.factors import combinations
@@ -289,6 +290,8 @@ class _Reader:
                 "give its arrays more volumes, or take a workload with fewer",
             )
         spec = run.spec.model_copy(update={"name": table.name})
+        if san.topology and spec.wait == "auto":
+            spec = spec.model_copy(update={"wait": WAIT})
         if table.size is None and smallest:
             used = tuple(
                 volume.model_copy(update={"size_bytes": min(volume.size_bytes or smallest, smallest)})

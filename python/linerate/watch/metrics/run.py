@@ -50,6 +50,7 @@ _CPU = (
     ("host", "wait", "host_cpu_wait_s"),
     ("load", "user", "load_cpu_user_s"),
     ("load", "system", "load_cpu_system_s"),
+    ("load", "polling", "load_cpu_polled_s"),
 )
 _USAGE = (
     ("linerate_tcp_retransmits", "", "retransmits", 1.0, "TCP segments sent again."),

@@ -1,0 +1,289 @@
+//! How a thread waits for completions: asleep, polling, or polling for a short time before it sleeps.
+//!
+//! To sleep and to be woken costs 5 to 50 us, and the answer of a peer often comes sooner. To poll costs a CPU that others
+//! may want. [`WaitMode::Auto`] learns how long to poll, as KVM does for halted processors
+//! (Documentation/virt/kvm/halt-polling.rst):
+//!
+//! - If a wait was short and ended in a sleep, the thread polls twice as long next time, up to a limit. If it was longer
+//!   than the limit, half as long, down to nothing.
+//! - The limit is a few wake-ups, as measured on this machine once per process.
+//! - While it polls, it yields its CPU every few microseconds. If another thread used the CPU, it does not poll for a
+//!   while, each time for longer.
+//!
+//! So an idle thread sleeps, and a thread whose CPU is wanted by others does too. The time of polls that found nothing is
+//! counted ([`Waiter::polled_ns`]): it is CPU time that belongs to no I/O.
+
+use crate::{Completion, Driver, Nanos, Wait, system::now_ns};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{
+    hint, io,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+
+/// How long a thread polls after its first short wait; a shorter time finds too little.
+const POLL_FIRST_NS: u64 = 8_000;
+/// The longest time to poll is this many wake-ups, within these limits.
+const POLL_MAX_WAKE_UPS: u64 = 8;
+const POLL_MAX_NS: std::ops::RangeInclusive<u64> = 100_000..=200_000;
+/// The time between two yields.
+const YIELD_EVERY_NS: u64 = 5_000;
+/// If a poll with its yield takes longer, another thread used the CPU.
+const TAKEN_NS: u64 = 30_000;
+/// How long a thread does not poll after its CPU was taken: at first, and at most.
+const PAUSE_FIRST_NS: u64 = 1_000_000;
+const PAUSE_MAX_NS: u64 = 64_000_000;
+/// Wake-ups that are measured; their median counts.
+const WAKE_UPS: usize = 15;
+
+/// How a thread waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitMode {
+    /// Polls for a short time that it learns, then sleeps.
+    #[default]
+    Auto,
+    /// Sleeps in the kernel until something happens.
+    Block,
+    /// Never sleeps: the lowest latency, but each thread uses a whole CPU.
+    Spin,
+}
+
+/// Waits for the completions of one driver.
+#[derive(Debug)]
+pub struct Waiter {
+    mode: WaitMode,
+    budget: PollBudget,
+    polled_ns: u64,
+}
+
+impl Waiter {
+    /// For one thread. The first one with [`WaitMode::Auto`] measures what a wake-up costs, which takes about 2 ms.
+    pub fn new(mode: WaitMode) -> Self {
+        let max_ns = if mode == WaitMode::Auto { poll_max_ns(wake_up_ns()) } else { 0 };
+        Self { mode, budget: PollBudget::new(max_ns), polled_ns: 0 }
+    }
+
+    /// The time of all polls that found nothing: CPU time that belongs to no I/O.
+    pub fn polled_ns(&self) -> u64 {
+        self.polled_ns
+    }
+
+    /// As [`Driver::poll`], in the way of its mode. Virtual time needs [`WaitMode::Block`]: it does not pass in polls.
+    pub fn poll<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        wait: Wait,
+        out: &mut Vec<Completion<D::Socket>>,
+    ) -> io::Result<()> {
+        if wait == Wait::Never || self.mode == WaitMode::Block {
+            return driver.poll(wait, out);
+        }
+        // The first poll submits what is queued. That is work, not waiting.
+        driver.poll(Wait::Never, out)?;
+        if !out.is_empty() {
+            return Ok(());
+        }
+        let began = driver.now();
+        let budget_ns = if self.mode == WaitMode::Spin { u64::MAX } else { self.budget.at(began) };
+        if budget_ns > 0 && self.poll_for(budget_ns, began, driver, wait, out)? {
+            return Ok(());
+        }
+        driver.poll(wait, out)?;
+        self.budget.waited(driver.now() - began, !out.is_empty());
+        Ok(())
+    }
+
+    /// Polls until there is a completion or the wait is over (true), or the budget is spent or the CPU taken (false).
+    fn poll_for<D: Driver>(
+        &mut self,
+        budget_ns: u64,
+        began: Nanos,
+        driver: &mut D,
+        wait: Wait,
+        out: &mut Vec<Completion<D::Socket>>,
+    ) -> io::Result<bool> {
+        let limit = if let Wait::Until(until) = wait { until } else { Nanos::MAX };
+        let (mut last, mut yielded) = (began, began);
+        let over = loop {
+            if self.mode == WaitMode::Auto && last - yielded >= YIELD_EVERY_NS {
+                thread::yield_now();
+                yielded = last;
+            }
+            hint::spin_loop();
+            driver.poll(Wait::Never, out)?;
+            if !out.is_empty() {
+                break true;
+            }
+            let now = driver.now();
+            if self.mode == WaitMode::Auto && now - last > TAKEN_NS {
+                self.budget.taken(now);
+                break false;
+            }
+            last = now;
+            if now >= limit {
+                break true;
+            }
+            if now - began >= budget_ns {
+                break false;
+            }
+        };
+        self.polled_ns += last - began;
+        Ok(over)
+    }
+}
+
+/// How long to poll before the next sleep.
+#[derive(Debug)]
+struct PollBudget {
+    ns: u64,
+    max_ns: u64,
+    paused_until: Nanos,
+    pause_ns: u64,
+}
+
+impl PollBudget {
+    fn new(max_ns: u64) -> Self {
+        Self { ns: 0, max_ns, paused_until: 0, pause_ns: PAUSE_FIRST_NS }
+    }
+
+    fn at(&self, now: Nanos) -> u64 {
+        if now < self.paused_until { 0 } else { self.ns }
+    }
+
+    /// A wait that ended in a sleep took so long, polls included; `found`: it ended with a completion.
+    fn waited(&mut self, ns: u64, found: bool) {
+        if ns > self.max_ns {
+            self.ns = if self.ns / 2 < POLL_FIRST_NS { 0 } else { self.ns / 2 };
+        } else if found {
+            self.ns = (2 * self.ns).clamp(POLL_FIRST_NS, self.max_ns);
+        }
+    }
+
+    /// Another thread used the CPU during a poll. The pause is longer if the last one has ended only recently.
+    fn taken(&mut self, now: Nanos) {
+        let is_new = now > self.paused_until + 10 * PAUSE_MAX_NS;
+        self.pause_ns = if is_new { PAUSE_FIRST_NS } else { (2 * self.pause_ns).min(PAUSE_MAX_NS) };
+        self.paused_until = now + self.pause_ns;
+    }
+}
+
+fn poll_max_ns(wake_up_ns: u64) -> u64 {
+    (POLL_MAX_WAKE_UPS * wake_up_ns).clamp(*POLL_MAX_NS.start(), *POLL_MAX_NS.end())
+}
+
+/// The median time from waking a sleeping thread until it runs, measured once per process.
+fn wake_up_ns() -> u64 {
+    static MEASURED: OnceLock<u64> = OnceLock::new();
+    *MEASURED.get_or_init(|| {
+        let woken = Arc::new(AtomicU64::new(0));
+        let stamp = Arc::clone(&woken);
+        let sleeper = thread::Builder::new().name("wake-up".into()).spawn(move || {
+            for _ in 0..WAKE_UPS {
+                thread::park();
+                stamp.store(now_ns(), SeqCst);
+            }
+        });
+        // Without a thread nothing can be measured: the shortest polls do no harm.
+        let Ok(sleeper) = sleeper else { return 0 };
+        let mut times: Vec<u64> = (0..WAKE_UPS)
+            .map(|_| {
+                // By then it sleeps, and its CPU is idle.
+                thread::sleep(Duration::from_micros(60));
+                let begun = now_ns();
+                woken.store(0, SeqCst);
+                sleeper.thread().unpark();
+                loop {
+                    match woken.load(SeqCst) {
+                        0 => thread::yield_now(),
+                        at => break at.saturating_sub(begun),
+                    }
+                }
+            })
+            .collect();
+        let _ = sleeper.join();
+        times.sort_unstable();
+        times[WAKE_UPS / 2]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAUSE_FIRST_NS, PAUSE_MAX_NS, POLL_FIRST_NS, PollBudget, poll_max_ns, wake_up_ns};
+
+    const MAX_NS: u64 = 100_000;
+
+    fn busy() -> PollBudget {
+        let mut budget = PollBudget::new(MAX_NS);
+        for _ in 0..10 {
+            budget.waited(20_000, true);
+        }
+        budget
+    }
+
+    #[test]
+    fn a_thread_that_never_waited_does_not_poll() {
+        assert_eq!(PollBudget::new(MAX_NS).at(0), 0);
+    }
+
+    #[test]
+    fn short_waits_make_it_poll_longer_up_to_the_limit() {
+        let mut budget = PollBudget::new(MAX_NS);
+        budget.waited(20_000, true);
+        assert_eq!(budget.at(0), POLL_FIRST_NS);
+        budget.waited(20_000, true);
+        assert_eq!(budget.at(0), 2 * POLL_FIRST_NS);
+        assert_eq!(busy().at(0), MAX_NS);
+    }
+
+    #[test]
+    fn long_waits_end_the_polls_and_one_of_them_does_not() {
+        let mut budget = busy();
+        budget.waited(10_000_000, true);
+        assert_eq!(budget.at(0), MAX_NS / 2);
+        for _ in 0..4 {
+            budget.waited(10_000_000, false);
+        }
+        assert_eq!(budget.at(0), 0);
+    }
+
+    #[test]
+    fn a_short_wait_that_found_nothing_teaches_nothing() {
+        let mut budget = PollBudget::new(MAX_NS);
+        budget.waited(20_000, false);
+        assert_eq!(budget.at(0), 0);
+    }
+
+    #[test]
+    fn a_thread_whose_cpu_was_taken_pauses_for_longer_each_time() {
+        let mut budget = busy();
+        let (mut now, mut pauses) = (1_000_000_000_000, Vec::new());
+        for _ in 0..9 {
+            budget.taken(now);
+            let until = (0..=PAUSE_MAX_NS / 1_000_000)
+                .map(|ms| now + ms * 1_000_000)
+                .find(|&at| budget.at(at) > 0)
+                .unwrap();
+            pauses.push(until - now);
+            now = until;
+        }
+        assert_eq!(pauses[0], PAUSE_FIRST_NS);
+        assert!(pauses.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert_eq!(pauses[8], PAUSE_MAX_NS);
+        budget.taken(now + 3_600_000_000_000);
+        assert_eq!(budget.at(now + 3_600_000_000_000 + PAUSE_FIRST_NS), MAX_NS);
+    }
+
+    #[test]
+    fn the_limit_follows_the_measured_wake_up() {
+        assert_eq!(poll_max_ns(0), 100_000);
+        assert_eq!(poll_max_ns(16_000), 128_000);
+        assert_eq!(poll_max_ns(10_000_000), 200_000);
+        assert!(wake_up_ns() < 1_000_000_000);
+    }
+}
