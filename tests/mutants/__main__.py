@@ -55,6 +55,7 @@ class Suite:
 
 
 SUITES = {
+    "commit": Suite(("-p=linerate-io",)),
     "replication": Suite(("-p=linerate-storage", "--test=model", "--test=replica")),
     "sessions": Suite(("-p=linerate-sim", "--test=pair")),
     "storage": Suite(("-p=linerate-storage", "--test=model")),

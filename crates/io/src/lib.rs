@@ -44,7 +44,7 @@ pub use file::space;
 pub use open::{AnyDriver, OpenDriverError, Preference, open_driver};
 pub use options::{FileOptions, SocketOptions, TcpInfo};
 pub use outgoing::{Outgoing, Part};
-pub use region::Region;
+pub use region::{Region, untouched_bytes};
 pub use slots::Slots;
 pub use uring::UringDriver;
 pub use waiting::{WaitMode, Waiter};

@@ -4,8 +4,10 @@
 //! mixture of old and new bytes. There is never a Rust reference into it, so such a race is not undefined behaviour:
 //! every access is a copy of single bytes or words that may change meanwhile ([`copy_racy`]).
 
+mod ahead;
 mod huge;
 
+pub use ahead::untouched_bytes;
 use huge::Share;
 use std::{io, ptr::NonNull, sync::Arc};
 
@@ -49,6 +51,23 @@ impl Region {
             region.share = (advised == 0).then_some(share);
         }
         Ok(Arc::new(region))
+    }
+
+    /// Makes its pages in the background, so that no I/O waits for the kernel to zero a page. It does nothing for a region
+    /// that is not in huge pages: that one may be larger than the memory. See [`untouched_bytes`].
+    pub fn touch_ahead(self: &Arc<Self>) {
+        if self.has_huge_pages() {
+            ahead::touch(Arc::downgrade(self), self.len());
+        }
+    }
+
+    /// Makes the pages of a range that have none yet; no byte changes. Errors: not enough memory, or the kernel cannot do
+    /// it (before Linux 5.14).
+    fn populate(&self, offset: u64, len: u64) -> io::Result<()> {
+        let start = self.range(offset, len);
+        // SAFETY: a range of the mapping, at a multiple of the page size; the call changes no byte of it.
+        let result = unsafe { libc::madvise(start.cast(), len as usize, libc::MADV_POPULATE_WRITE) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     fn map(len_bytes: u64) -> io::Result<Self> {
@@ -253,7 +272,8 @@ unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::Region;
+    use super::{Region, untouched_bytes};
+    use std::time::{Duration, Instant};
 
     fn bytes_of(region: &Region, offset: u64, len: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; len];
@@ -311,6 +331,38 @@ mod tests {
             assert_eq!(bytes_of(&region, offset, 1), [if inside { 0 } else { 0xAA }], "byte {offset}");
         }
         assert!(!Region::in_huge_pages(4096).unwrap().has_huge_pages(), "a page is no huge page");
+    }
+
+    #[test]
+    fn memory_touched_ahead_keeps_its_bytes_and_takes_memory() {
+        let len = 64 << 20;
+        let region = Region::in_huge_pages(len).unwrap();
+        region.write(5 << 20, b"written before");
+        let resident = || {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            let pages: u64 = text.split_ascii_whitespace().nth(1).unwrap().parse().unwrap();
+            pages * rustix::param::page_size() as u64
+        };
+        let before = resident();
+        region.touch_ahead();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while untouched_bytes() > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(untouched_bytes(), 0);
+        assert_eq!(region.compare(5 << 20, b"written before"), None);
+        assert_eq!(bytes_of(&region, len - 3, 3), [0; 3]);
+        // A kernel before 5.14, and a host with little memory, touch nothing.
+        if region.has_huge_pages() && region.populate(0, 4096).is_ok() {
+            assert!(resident() > before + len / 2, "{before} bytes before, {} after", resident());
+        }
+        let dropped = Region::in_huge_pages(len).unwrap();
+        dropped.touch_ahead();
+        drop(dropped);
+        while untouched_bytes() > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(untouched_bytes(), 0, "nothing is left of a region that was dropped");
     }
 
     #[test]

@@ -98,6 +98,13 @@ pub fn hurry_thread() -> io::Result<Haste> {
     }
 }
 
+/// Gives the calling thread the lowest priority: it runs when no other thread wants its CPU.
+pub(crate) fn yield_to_others() {
+    const NICE_MAX: libc::c_int = 19;
+    // SAFETY: no memory is passed; 0 is the calling thread. Lowering the priority needs no privilege.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE_MAX) };
+}
+
 /// CPU time of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessCpu {

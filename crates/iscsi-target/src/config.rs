@@ -39,6 +39,10 @@ pub struct ArrayConfig {
     /// How workers wait.
     #[serde(default)]
     pub wait: WaitMode,
+    /// Touch the memory of volumes and disks in huge pages ahead of their first use; see
+    /// [`linerate_io::Region::touch_ahead`].
+    #[serde(default = "yes")]
+    pub touch_memory: bool,
     /// Limits for peers.
     #[serde(default)]
     pub limits: ArrayLimits,
@@ -399,6 +403,10 @@ fn default_algorithms() -> Vec<String> {
 
 fn default_sector() -> u32 {
     512
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn one() -> usize {

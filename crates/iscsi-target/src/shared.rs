@@ -14,7 +14,7 @@ use crate::{
     target::IscsiTarget,
     volume::SharedVolume,
 };
-use linerate_io::{Nanos, net::NetEvent};
+use linerate_io::{Nanos, net::NetEvent, untouched_bytes};
 use linerate_iscsi_proto::{
     login::{Decision, ExistingSession, SessionRequest, decide},
     pdu::LoginStatus,
@@ -412,8 +412,11 @@ impl<S> SharedState<S> {
     }
 
     pub(crate) fn stats(&self) -> ArrayStats {
-        let mut stats =
-            ArrayStats { sessions: lock(&self.sessions).list.len() as u64, ..ArrayStats::default() };
+        let mut stats = ArrayStats {
+            sessions: lock(&self.sessions).list.len() as u64,
+            untouched_bytes: untouched_bytes(),
+            ..ArrayStats::default()
+        };
         for mailbox in self.mailboxes() {
             stats.connections += mailbox.load.load(Relaxed) as u64;
             mailbox.counters.add_to(&mut stats);

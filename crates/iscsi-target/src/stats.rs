@@ -17,6 +17,8 @@ macro_rules! counters {
             pub connections: u64,
             /// Sessions that are logged in now.
             pub sessions: u64,
+            /// Bytes of memory volumes and disks that it still touches ahead of their first use; 0: none.
+            pub untouched_bytes: u64,
             $($(#[$meta])* pub $name: u64,)+
         }
 

@@ -188,6 +188,13 @@ impl SharedVolume {
         Ok(Self { unit, backing })
     }
 
+    /// A volume in memory takes its memory in the background.
+    pub(crate) fn touch_memory(&self) {
+        if let Backing::Memory(region) = &self.backing {
+            region.touch_ahead();
+        }
+    }
+
     fn memory(config: &VolumeConfig) -> Result<(Backing, u64), Reason> {
         if config.path.is_some() {
             return Err(Reason::MemoryHasNoPath);

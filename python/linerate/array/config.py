@@ -292,6 +292,8 @@ class ArrayConfig(Frozen):
     wait: Literal["auto", "block", "spin"] = "auto"
     """How threads wait. auto: poll for a short time that they learn, then sleep. block: sleep. spin: never sleep, for
     the lowest latency at the price of whole CPUs."""
+    touch_memory: bool = True
+    """Take the memory of volumes and disks in huge pages in the background, before their first use."""
     limits: ArrayLimits = ArrayLimits()
     storage: Storage = Storage()
     """Disks, RAID sets and pools on which volumes of the kinds pool and raid lie."""

@@ -130,7 +130,10 @@ impl Array {
             array.network = Some(follow(watch, &array.shared)?);
         }
         if let Some(engine) = &array.engine {
-            engine.serves();
+            engine.serves(config.touch_memory);
+        }
+        if config.touch_memory {
+            array.shared.volumes.iter().for_each(crate::volume::SharedVolume::touch_memory);
         }
         Ok(array)
     }

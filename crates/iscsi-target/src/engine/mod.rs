@@ -79,7 +79,10 @@ enum EngineRequest {
     Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
     Status(mpsc::Sender<StorageStatus>),
     /// The array serves; before that the start may still fail.
-    Serves,
+    Serves {
+        /// Memory disks take their memory ahead of its first use.
+        touches_memory: bool,
+    },
     /// Make everything durable and end.
     Stop,
 }
@@ -173,9 +176,9 @@ impl Engine {
     }
 
     /// Reports that the array serves.
-    pub(crate) fn serves(&self) {
+    pub(crate) fn serves(&self, touches_memory: bool) {
         // Without a thread there is nothing to keep.
-        let _ = self.inbox.post(EngineRequest::Serves);
+        let _ = self.inbox.post(EngineRequest::Serves { touches_memory });
     }
 
     /// Opens a volume of kind "raid" or "pool".

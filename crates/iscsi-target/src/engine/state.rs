@@ -77,7 +77,12 @@ impl EngineState {
                 self.runtime.spawn(async move { drop(reply.send(state.replicate(&verb, fields).await)) });
             }
             EngineRequest::Status(reply) => drop(reply.send(self.status())),
-            EngineRequest::Serves => self.controller.begin(),
+            EngineRequest::Serves { touches_memory } => {
+                self.controller.begin();
+                if touches_memory {
+                    self.controller.touch_memory();
+                }
+            }
             EngineRequest::Stop => {}
         }
     }

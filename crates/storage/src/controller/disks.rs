@@ -206,6 +206,13 @@ impl DiskTable {
         Ok(disks.iter().find(|entry| entry.spec.name == name).and_then(|entry| entry.disk.clone()))
     }
 
+    /// Memory disks take their memory in the background.
+    pub(super) fn touch_memory(&self) {
+        for pages in self.disks.borrow().iter().filter_map(|entry| entry.disk.as_ref()?.pages()) {
+            pages.region().touch_ahead();
+        }
+    }
+
     /// The file of an older disk, without its model and its timeout.
     pub(super) fn old_file(&self, name: &str) -> Option<FileDisk> {
         let disks = self.disks.borrow();

@@ -105,6 +105,12 @@ impl Controller {
         self.disk_table.keep_made();
     }
 
+    /// Memory disks take their memory in the background, so that no I/O waits for it; see
+    /// [`linerate_io::Region::touch_ahead`].
+    pub fn touch_memory(&self) {
+        self.disk_table.touch_memory();
+    }
+
     /// The storage will not serve: remove what this start made, if it is empty.
     pub fn abandon(&self) {
         self.disk_table.remove_made();

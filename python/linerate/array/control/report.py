@@ -192,3 +192,5 @@ class ArrayReport(_Report):
     storage: StorageReport = StorageReport()
     replications: tuple[ReplicationReport, ...] = ()
     by_session: tuple[SessionReport, ...] = ()
+    untouched_bytes: int = 0
+    """Memory of volumes and disks that it still touches ahead of their first use."""

@@ -19,6 +19,7 @@ from linerate.cli.array.disk_rows import count, disk_rows, row_of
 from linerate.cli.array.layout import WIDE, PictureLayout, fitted, grid, has_blocks, text_lines
 from linerate.cli.console import console
 from linerate.cli.discover import size_text
+from linerate.plural import plural
 
 if TYPE_CHECKING:
     from linerate.array.control import ArrayReport, ControlClient
@@ -120,9 +121,10 @@ def picture(
 
 
 def _head(report: ArrayReport) -> Text:
-    sessions = len(report.by_session)
     text = Text.assemble(("array ", "dim"), (report.name, "bold"))
-    text.append(f"  {', '.join(report.portals)}  {sessions} session{'' if sessions == 1 else 's'}")
+    text.append(f"  {', '.join(report.portals)}  {plural(len(report.by_session), 'session')}")
+    if report.untouched_bytes:
+        text.append(f"  touching memory: {size_text(report.untouched_bytes)} left", style="yellow")
     if report.identity:
         text.append(f"\nidentity {report.identity}", style="dim")
     return text

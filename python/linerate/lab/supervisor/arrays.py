@@ -25,6 +25,8 @@ def array_config(array: Array) -> ArrayConfig:
     served: dict[str, Any] = {
         "name": array.name,
         "wait": WAIT,
+        # In the background of a study it would count as CPU time of the array.
+        "touch_memory": False,
         "portals": tuple(
             Portal(interface=interface.name, port=ISCSI_PORT, group=port.portal_group)
             for port in array.ports
