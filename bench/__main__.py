@@ -16,11 +16,11 @@ from pathlib import Path
 
 from linerate.lab.cpu_idle import POLLING, kept_awake
 
-from . import cases, raid, waiting
+from . import cases, files, raid, waiting
 from .cases import Result, Setting
 
 BINARIES = ("bench-array", "bench-load", "bench-parity", "bench-pool", "rawtcp-server", "rawtcp-client")
-GROUPS = cases.GROUPS | {"waiting": waiting.waiting, "raid": raid.raid}
+GROUPS = cases.GROUPS | {"waiting": waiting.waiting, "files": files.files, "raid": raid.raid}
 
 
 def line(result: Result) -> str:
