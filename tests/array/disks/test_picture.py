@@ -87,6 +87,13 @@ def test_a_shortage_of_space_is_shown(served: Served) -> None:
     assert "no space left" in text
 
 
+def test_memory_that_is_still_to_be_touched_is_told(served: Served) -> None:
+    report = _report()
+    assert "touching memory" not in "\n".join(text_lines(picture(report, report, 1.0)))
+    report = report.model_copy(update={"untouched_bytes": 3 << 30})
+    assert "touching memory: 3 GiB left" in "\n".join(text_lines(picture(report, report, 1.0)))
+
+
 def _command(*words: str, **env: str) -> subprocess.Popen[str]:
     command = [*COMMAND, "array", "show", "--seconds", "0.1", *words]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, env=environment(**env))
