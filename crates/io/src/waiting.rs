@@ -32,9 +32,9 @@ const POLL_FIRST_NS: u64 = 8_000;
 const POLL_MAX_WAKE_UPS: u64 = 8;
 const POLL_MAX_NS: std::ops::RangeInclusive<u64> = 100_000..=200_000;
 /// The time between two yields.
-const YIELD_EVERY_NS: u64 = 5_000;
+const YIELD_EVERY_NS: u64 = 2_000;
 /// If a poll with its yield takes longer, another thread used the CPU.
-const TAKEN_NS: u64 = 30_000;
+const TAKEN_NS: u64 = 10_000;
 /// How long a thread does not poll after its CPU was taken: at first, and at most.
 const PAUSE_FIRST_NS: u64 = 1_000_000;
 const PAUSE_MAX_NS: u64 = 64_000_000;
