@@ -129,10 +129,12 @@ def _merge(into: dict[str, JobOption], options: Sequence[JobOption], problems: P
         row = find_keyword(option.keyword)
         if row is None:
             close = nearest_keyword(option.keyword)
-            hint = f"did you mean {close}?" if close else "docs/fio.md lists the keywords"
-            problems.error(
-                option.place, f"{option.text}: no keyword {shorten(option.keyword)!r} of fio", hint
+            hint = (
+                f"did you mean {close}?"
+                if close
+                else "docs/fio.md lists the keywords; those of engines that are refused are not among them"
             )
+            problems.error(option.place, f"{option.text}: unknown keyword {shorten(option.keyword)!r}", hint)
             continue
         if option.value is None and not row.alone:
             problems.error(option.place, f"{option.text}: no value", f"write {row.name}={row.accepted}")

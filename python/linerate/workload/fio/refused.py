@@ -12,7 +12,6 @@ UNLESS = (
     ("thinktime", _OFF, "a job does not pause between I/Os; rate_iops= limits it"),
     ("file_service_type", ("roundrobin",), "every file of a job has its own queue"),
     ("iodepth_low", _OFF, "a queue is refilled as I/Os complete"),
-    ("iodepth_batch_complete", ("0", "1"), "an I/O starts as soon as another has completed"),
     ("iodepth_batch_complete_min", ("0", "1"), "an I/O starts as soon as another has completed"),
     ("iodepth_batch_complete_max", ("0", "1"), "an I/O starts as soon as another has completed"),
     ("io_submit_mode", ("inline",), "with rate_iops= a run is an open loop already"),
@@ -58,7 +57,7 @@ REASONS = {
         *("dedupe_global",),
     ),
     "a run ends after a time or an amount, not when it is steady": (
-        *("steadystate", "steadystate_duration", "steadystate_ramp_time", "ss", "ss_dur", "ss_ramp"),
+        *("steadystate", "steadystate_duration", "steadystate_ramp_time"),
     ),
     "the depth is not searched; a sweep of a TOML file measures each": (
         *("latency_window", "latency_percentile", "latency_run"),
@@ -73,7 +72,7 @@ REASONS = {
     "a run has the user and the control group of its process": (
         *("uid", "gid", "cgroup", "cgroup_weight", "cgroup_nodelete"),
     ),
-    "write the workload itself": ("profile",),
+    "write the jobs that the profile would make": ("profile",),
 }
 """Keywords that are always refused, by reason."""
 

@@ -82,7 +82,7 @@ _DOES = (
         "size", "size or percent", "part of the files that is used, and how much is moved if no time is given"
     ),
     JobKeyword("io_size", "size", "how much is moved", "size", ("io_limit",)),
-    JobKeyword("offset", "size or percent", "where the used part begins", "0"),
+    JobKeyword("offset", "size or percent", "where the used part begins", "0", ("fileoffset",)),
     JobKeyword("offset_increment", "size or percent", "added to the offset for each copy of numjobs", "0"),
     JobKeyword("loops", "number", "the amount to move is that many times as large", "1"),
     JobKeyword("numjobs", "number", "copies of the job at the same time", "1"),
@@ -142,7 +142,7 @@ _NONE = {
         *("gtod_reduce", "disable_lat", "disable_clat", "disable_slat", "disable_bw_measurement", "gtod_cpu"),
         *("clocksource",),
     ),
-    _MEMORY: ("mem", "iomem", "iomem_align", "lockmem", "hugepage-size"),
+    _MEMORY: ("mem", "iomem_align", "lockmem", "hugepage-size"),
     _OPENING: (
         *("invalidate", "fadvise_hint", "fallocate", "openfiles", "unique_filename", "create_serialize"),
         *("create_fsync", "create_on_open", "allow_file_create", "overwrite", "unlink", "unlink_each_loop"),
@@ -165,11 +165,24 @@ _NONE = {
         *("rate_min", "rate_iops_min", "rate_cycle", "rate_ignore_thinktime", "max_latency"),
     ),
     "an I/O is not an iolog's": ("replay_no_stall", "replay_redirect", "replay_scale", "replay_align"),
-    "Linerate submits and reaps I/Os as they come": ("iodepth_batch", "iodepth_batch_submit", "hipri"),
+    "Linerate submits and reaps I/Os as they come": ("iodepth_batch", "hipri"),
     "it concerns the engine of fio, and Linerate has its own": (
         *("userspace_reap", "fixedbufs", "registerfiles", "sqthread_poll", "sqthread_poll_cpu", "nowait"),
         *("nonvectored", "uncached", "initiator"),
     ),
+}
+_ALIASES = {
+    "bs_unaligned": ("blocksize_unaligned",),
+    "fill_device": ("fill_fs",),
+    "iodepth_batch": ("iodepth_batch_submit",),
+    "iodepth_batch_complete_min": ("iodepth_batch_complete",),
+    "mem": ("iomem",),
+    "rate_min": ("ratemin",),
+    "rate_cycle": ("ratecycle",),
+    "disable_bw_measurement": ("disable_bw",),
+    "steadystate": ("ss",),
+    "steadystate_duration": ("ss_dur",),
+    "steadystate_ramp_time": ("ss_ramp",),
 }
 _SILENT = (_OUTPUT, _LOGS, _CLOCK, _MEMORY, _VERIFYING, _WITH_THINKTIME)
 _ALONE = {"group_reporting", "new_group", "thread", "exitall", "exitall_on_error", "refill_buffers"} | {
@@ -177,29 +190,27 @@ _ALONE = {"group_reporting", "new_group", "thread", "exitall", "exitall_on_error
     *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "nowait", "nonvectored"),
 }
 
+
+def _row(
+    name: str, accepted: str, reason: str, effect: JobEffect, harmless: tuple[str, ...] = ()
+) -> JobKeyword:
+    return JobKeyword(
+        name,
+        accepted,
+        reason,
+        aliases=_ALIASES.get(name, ()),
+        effect=effect,
+        alone=name in _ALONE or effect is JobEffect.REFUSED,
+        harmless=harmless,
+        silent=reason in _SILENT,
+    )
+
+
 KEYWORDS = (
     *_DOES,
-    *(
-        JobKeyword(name, "any", reason, effect=JobEffect.NONE, alone=name in _ALONE, silent=reason in _SILENT)
-        for reason, names in _NONE.items()
-        for name in names
-    ),
-    *(
-        JobKeyword(
-            name,
-            " or ".join(harmless),
-            reason,
-            effect=JobEffect.UNLESS,
-            alone=name in _ALONE,
-            harmless=harmless,
-        )
-        for name, harmless, reason in UNLESS
-    ),
-    *(
-        JobKeyword(name, "", reason, effect=JobEffect.REFUSED, alone=True)
-        for reason, names in REASONS.items()
-        for name in names
-    ),
+    *(_row(name, "any", reason, JobEffect.NONE) for reason, names in _NONE.items() for name in names),
+    *(_row(name, " or ".join(fine), reason, JobEffect.UNLESS, fine) for name, fine, reason in UNLESS),
+    *(_row(name, "", reason, JobEffect.REFUSED) for reason, names in REASONS.items() for name in names),
 )
 """All rows."""
 
