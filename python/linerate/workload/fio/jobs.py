@@ -30,6 +30,7 @@ from linerate.workload.spec import RATE_IOPS_MAX, SizeMix, SizeRange, Sizes
 T = TypeVar("T")
 _COPIES_MAX = 4096
 _DEPTH_MAX = 65_536
+_SECTIONS_MAX = 4096
 _FILES_MAX = 4096
 _ALL_FILES_MAX = 16_384
 _DEFAULT_BYTES = 4096
@@ -107,6 +108,10 @@ def read_jobs(sections: Sequence[JobSection], problems: Problems) -> list[FioJob
     """The jobs of the sections in order; what is wrong is noted in `problems`."""
     defaults: dict[str, JobOption] = {}
     jobs: list[FioJob] = []
+    if len(sections) > _SECTIONS_MAX:
+        what = f"more than {_SECTIONS_MAX:,} sections"
+        problems.error(sections[_SECTIONS_MAX].place, what, "split the file")
+        return []
     for section in sections:
         if section.is_global:
             _merge(defaults, section.options, problems)

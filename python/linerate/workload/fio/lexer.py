@@ -27,6 +27,9 @@ from linerate.workload.problems import Problems, SourceLocation
 LINE_BYTES_MAX = 8192
 """fio's limit."""
 _FILE_BYTES_MAX = 64 << 20
+_LINES_MAX = 50_000
+"""Lines that are no comment, of all files together."""
+_ALL_LINES_MAX = 1_000_000
 _BLANKS = " \t\r\f\v"
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _SHOWN = 60
@@ -102,15 +105,20 @@ class _Reader:
     def __init__(self, substitutions: Mapping[str, str], problems: Problems) -> None:
         self._substitutions = substitutions
         self._problems = problems
+        self._lines = 0
         self.used: set[str] = set()
         self.sections: list[JobSection] = []
 
     def read(self, path: Path, shown: str, chain: tuple[tuple[int, int], ...]) -> None:
         """Adds the file's lines; `chain` holds the files that include it, by device and inode."""
         text = _text_of(path, shown)
+        if text.count("\n") > _ALL_LINES_MAX:
+            raise UserError(f"{shown}: more than {_ALL_LINES_MAX:,} lines", "split the file")
         found = path.stat()
         chain = (*chain, (found.st_dev, found.st_ino))
         for number, raw in enumerate(text.split("\n"), start=1):
+            if not raw:
+                continue
             place = SourceLocation(shown, number)
             if len(raw) > LINE_BYTES_MAX:
                 what = f"a line of {len(raw):,} characters; fio reads at most {LINE_BYTES_MAX}"
@@ -119,6 +127,9 @@ class _Reader:
             line = re.split("[#;]", raw, maxsplit=1)[0].strip(_BLANKS)
             if not line:
                 continue
+            self._lines += 1
+            if self._lines > _LINES_MAX:
+                raise UserError(f"{place}: more than {_LINES_MAX:,} lines", "split the file")
             if line.startswith("["):
                 self._section(place, line, included=len(chain) > 1)
             else:

@@ -173,12 +173,10 @@ def _times(jobs: Sequence[FioJob], uses: Sequence[Use], problems: Problems) -> d
 def _limit(jobs: Sequence[FioJob], uses: Sequence[Use], times: dict[str, Any], problems: Problems) -> None:
     """The run ends when all jobs together have moved their bytes."""
     first = jobs[0]
-    _same(
-        jobs,
-        "load, and end after an amount",
-        lambda job: (job.load, job.copies, job.io_bytes, job.loops),
-        problems,
-    )
+    other = next((job for job in jobs if _mover(job) != _mover(first)), None)
+    if other is not None:
+        what = f"jobs {first.name} and {other.name} run at the same time, end after an amount and are different: "
+        problems.error(other.place, what + "not supported", "write time_based and runtime=, or stonewall")
     amounts = [_amount_bytes(job, uses) for job in jobs]
     known = [amount for amount in amounts if amount is not None]
     if len(known) == len(amounts):
@@ -189,6 +187,11 @@ def _limit(jobs: Sequence[FioJob], uses: Sequence[Use], times: dict[str, Any], p
     else:
         what = f"[{first.name}]: runs for {first.runtime_s:g} s; fio would end earlier, once all of the file was used"
         problems.notice(first.place, what)
+
+
+def _mover(job: FioJob) -> tuple[object, ...]:
+    """Jobs that are equal in this move their bytes at the same speed."""
+    return job.load, job.copies, job.files.size, job.io_bytes, job.loops
 
 
 def _amount_bytes(job: FioJob, uses: Sequence[Use]) -> int | None:

@@ -8,6 +8,7 @@ the reason. docs/fio.md is made from these rows.
 from __future__ import annotations
 
 import difflib
+import functools
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -222,6 +223,7 @@ def find_keyword(typed: str) -> JobKeyword | None:
     return _BY_NAME.get(typed)
 
 
+@functools.cache
 def nearest_keyword(typed: str) -> str | None:
     """The keyword that looks most like `typed`."""
     close = difflib.get_close_matches(typed.lower()[:40], _BY_NAME, n=1, cutoff=0.6)
