@@ -76,18 +76,27 @@ class JobVolumes:
         )
 
     def _target(self, share: Share, name: str) -> Target | None:
+        if share.uses[0].job.files.is_null and self.overrides.luns.resolve(name, share.file) is None:
+            return self._null(share)
         if share.file not in self._targets:
             self._targets[share.file] = self._looked_up(share, name)
         return self._targets[share.file]
+
+    def _null(self, share: Share) -> Target | None:
+        """As large as the job says."""
+        job = share.uses[0].job
+        first_byte, size_bytes = _span(share)
+        if size_bytes is None:
+            what = f"[{job.name}]: the engine null has no size of its own"
+            self.problems.error(job.place, what, "write size= or filesize= in bytes")
+            return None
+        return parse_target(f"null:{first_byte + size_bytes}")
 
     def _looked_up(self, share: Share, name: str) -> Target | None:
         job = share.uses[0].job
         where = f"[{job.name}]: {share.file}"
         try:
             mapped = self.overrides.luns.resolve(name, share.file)
-            if mapped is None and job.files.is_null:
-                size_bytes = _span(share)[1]
-                return parse_target("null:" if size_bytes is None else f"null:{size_bytes}")
             if mapped is None and share.file == "-":
                 self.problems.error(
                     job.place, f"{where}: standard input is no volume", "name a file or a device"
