@@ -199,8 +199,30 @@ def test_any_bytes_are_read_or_refused(fio: ReadFio, content: bytes) -> None:
 
 
 _WORDS = st.sampled_from(
-    "bs rw size iodepth numjobs filename offset runtime bssplit bsrange rate rate_iops stonewall time_based "
-    "nrfiles percentage_random loops offset_increment".split()
+    (
+        *(
+            "bs",
+            "rw",
+            "size",
+            "iodepth",
+            "numjobs",
+            "filename",
+            "offset",
+            "runtime",
+            "bssplit",
+            "bsrange",
+            "rate",
+        ),
+        *(
+            "rate_iops",
+            "stonewall",
+            "time_based",
+            "nrfiles",
+            "percentage_random",
+            "loops",
+            "offset_increment",
+        ),
+    )
 )
 _VALUES = st.text(st.sampled_from("0123456789kmg%,:-/().$ {}*x^"), max_size=8) | st.sampled_from(
     ["randrw", "4k", "4k/60:8k", "1k-4k", "10s", "(2*3)", "50%", "a:b", "read", "1"]

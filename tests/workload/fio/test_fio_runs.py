@@ -139,8 +139,15 @@ def test_the_thinnest_job(fio: ReadFio) -> None:
 
 @pytest.mark.parametrize(
     ("form", "read", "random"),
-    [("read", 100, 0), ("write", 0, 0), ("randread", 100, 100), ("randwrite", 0, 100)]
-    + [("rw", 50, 0), ("readwrite", 50, 0), ("randrw", 50, 100)],
+    [
+        ("read", 100, 0),
+        ("write", 0, 0),
+        ("randread", 100, 100),
+        ("randwrite", 0, 100),
+        ("rw", 50, 0),
+        ("readwrite", 50, 0),
+        ("randrw", 50, 100),
+    ],
 )
 def test_directions(fio: ReadFio, form: str, read: float, random: float) -> None:
     (stream,) = only_run(fio(f"{BASE}[a]\nrw={form}\n")).streams

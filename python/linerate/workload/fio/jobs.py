@@ -86,6 +86,7 @@ class FioJob:
     """A job of the file. None of a time or of an amount: not given."""
 
     name: str
+    section: str
     place: SourceLocation
     load: JobLoad
     files: JobFiles
@@ -115,6 +116,7 @@ def read_jobs(sections: Sequence[JobSection], problems: Problems) -> list[FioJob
     for section in sections:
         if section.is_global:
             _merge(defaults, section.options, problems)
+            defaults.pop("name", None)  # the names of sections win
             continue
         options = dict(defaults)
         _merge(options, section.options, problems)
@@ -164,6 +166,7 @@ class _JobReader:
         error_limit = None if self._get("continue_on_error", _word(_CONTINUES), False) else 1
         return FioJob(
             name=name_option.value if name_option and name_option.value else self._section.name,
+            section=self._section.name,
             place=self._section.place,
             load=self._load(),
             files=self._files(),

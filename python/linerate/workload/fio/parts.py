@@ -53,18 +53,18 @@ class Share:
 
 
 def files_of(job: FioJob, copy: int) -> tuple[str, ...]:
-    """The files of one copy: filename=, or a name for each from filename_format=; a job may be named after a device."""
+    """The files of one copy: filename=, or a name for each from filename_format=; a section may be named after a device."""
     files = job.files
     folders = files.directories
     if files.names is not None:
         return tuple(os.path.join(folders[0], name) if folders else name for name in files.names)
-    if files.number == 1 and _is_device(job.name):
-        return (job.name,)
+    if files.number == 1 and _is_device(job.section):
+        return (job.section,)
     folder = folders[copy % len(folders)] if folders else ""
     return tuple(
         os.path.join(
             folder,
-            files.name_format.replace("$jobname", job.name)
+            files.name_format.replace("$jobname", job.section)
             .replace("$jobnum", str(copy))
             .replace("$filenum", str(number)),
         )
