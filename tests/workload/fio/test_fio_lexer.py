@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from linerate.errors import UserError
 from linerate.workload.fio.lexer import JobSection, read_sections
 from linerate.workload.problems import Problems
+from linerate.workload.spec import SizeMix
 
 from .conftest import ReadFio, only_run, refusal
 
@@ -45,7 +46,9 @@ def test_a_second_global_adds_to_the_first_for_the_jobs_below_it(fio: ReadFio) -
         "[global]\nfilename=x\ntime_based\nruntime=9\nbs=4k\nrw=randread\n[a]\n"
         "[global]\nbs=8k\nstonewall\n[b]\n[c]\nbs=16k\n"
     )
-    assert [run.spec.streams[0].sizes.parts[0][0] for run in plan.steps()] == [4096, 8192, 16384]  # type: ignore[union-attr]
+    sizes = [run.spec.streams[0].sizes for run in plan.steps()]
+    assert sizes == [SizeMix.one(4096), SizeMix.one(8192), SizeMix.one(16384)]
+    assert {run.spec.streams[0].random_percent for run in plan.steps()} == {100}
 
 
 def test_comments_blanks_tabs_and_crlf(tmp_path: Path) -> None:
@@ -98,6 +101,7 @@ BAD = {
     "no section": (b"rw=read\n", "w.fio:1: rw=read: outside of a section"),
     "an open bracket": (b"[a]\nrw=read\n[b", "w.fio:3: [b: not the name of a section"),
     "text behind a bracket": (b"[a]x\n", "w.fio:1: [a]x: not the name of a section"),
+    "a name that cannot be shown": (b"[a\x1b[2J]\n", "w.fio:1: [a?[2J]: not the name of a section"),
     "no name": (b"[]\n", "w.fio:1: []: not the name of a section"),
     "no value": (b"[a]\nbs=\n", "w.fio:2: bs=: no value"),
     "a keyword alone that needs a value": (b"[a]\nbs\n", "w.fio:2: bs: no value"),
@@ -188,7 +192,7 @@ def test_a_long_line_is_named(fio: ReadFio) -> None:
 def test_a_name_that_begins_with_global_is_global_as_in_fio(fio: ReadFio) -> None:
     plan = fio("[globals]\nfilename=x\nbs=8k\n[a]\ntime_based\nruntime=4\n")
     assert "w.fio:1: [globals] is read as [global]" in str(plan.warnings[0])
-    assert only_run(plan).streams[0].sizes.parts[0][0] == 8192  # type: ignore[union-attr]
+    assert only_run(plan).streams[0].sizes == SizeMix.one(8192)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)

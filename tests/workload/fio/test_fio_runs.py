@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from linerate._core import Run
 from linerate.errors import UserError
 from linerate.workload import LunMap, Overrides, load_workload
 from linerate.workload.spec import OpenArrival, SizeMix, VolumeRegion
@@ -199,6 +200,13 @@ def test_sequential_copies_are_streams_of_their_own_over_the_same_blocks(fio: Re
     assert any("3 copies go through the same blocks" in str(notice) for notice in plan.warnings)
 
 
+def test_many_copies_are_read_soon(fio: ReadFio) -> None:
+    spec = only_run(fio(f"{BASE}[a]\nrw=read\nnumjobs=4096\n"))
+    assert (len(spec.streams), spec.volumes[0].outstanding) == (4096, 4096)
+    error = refusal(fio, f"{BASE}[a]\nrw=read\nnumjobs=4096\nfilename=x:y\niodepth=2\n")
+    assert error.message == "w.fio:6: [a]: 8,192 sequential copies on all files; at most 4,096"
+
+
 def test_an_increment_gives_copies_parts_of_their_own(fio: ReadFio) -> None:
     spec = only_run(fio(f"{BASE}[a]\nrw=read\nnumjobs=2\noffset=1m\noffset_increment=4m\nsize=2m\n"))
     (volume,) = spec.volumes
@@ -271,8 +279,10 @@ def test_the_engine_null_needs_no_file(fio: ReadFio) -> None:
 )
 def test_opening(fio: ReadFio, lines: str, direct: bool, durable: bool) -> None:
     Path("x").write_bytes(bytes(1 << 20))
-    (volume,) = only_run(fio(f"{BASE}[a]\nrw=write\n{lines}\n", luns=LunMap({}))).volumes
+    plan = fio(f"{BASE}[a]\nrw=write\n{lines}\n", luns=LunMap({}))
+    (volume,) = only_run(plan).volumes
     assert (volume.direct, volume.durable_writes) == (direct, durable)
+    assert any("page cache" in str(notice) for notice in plan.warnings) is not direct
 
 
 def test_a_rate_is_an_open_loop(fio: ReadFio) -> None:
@@ -408,3 +418,9 @@ def test_job_files_are_read_one_at_a_time(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"[a]\n{TIMED}")
     with pytest.raises(UserError, match="only vdbench files can be read as one"):
         load_workload([tmp_path / "a.fio", tmp_path / "b.fio"])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_data_plane_accepts_what_jobs_become(name: str, fio: ReadFio) -> None:
+    for run in fio(FILES[name]).steps():
+        Run.prepare(run.spec.seam_json()).discard()

@@ -33,6 +33,7 @@ _ALL_LINES_MAX = 1_000_000
 _BLANKS = " \t\r\f\v"
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _SHOWN = 60
+_NAME_MAX = 200
 _HINT = "write [name] for a job, and keyword=value lines below it"
 
 
@@ -61,8 +62,9 @@ class JobSection:
 
 
 def shorten(text: str) -> str:
-    """A text of a file for a message: at most 60 characters."""
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    """A text of a file for a message: at most 60 characters, all printable."""
+    cut = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return "".join(char if char.isprintable() else "?" for char in cut)
 
 
 def read_sections(path: Path, substitutions: Mapping[str, str], problems: Problems) -> list[JobSection]:
@@ -137,8 +139,9 @@ class _Reader:
 
     def _section(self, place: SourceLocation, line: str, *, included: bool) -> None:
         name, bracket, rest = line[1:].partition("]")
-        if not bracket or rest.strip() or not name:
-            self._problems.error(place, f"{shorten(line)}: not the name of a section", "write [name]")
+        if not bracket or rest.strip() or not 0 < len(name) <= _NAME_MAX or not name.isprintable():
+            what = f"{shorten(line)}: not the name of a section"
+            self._problems.error(place, what, f"write [name], with at most {_NAME_MAX} characters")
         elif included:
             what = f"{shorten(line)}: an included file has no sections of its own"
             self._problems.error(place, what, "put the section into the file that includes it")

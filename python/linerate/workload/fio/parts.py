@@ -43,7 +43,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class FileShare:
     """The uses of one file that make one volume."""
 
     file: str
@@ -53,7 +53,7 @@ class Share:
 
 
 def files_of(job: FioJob, copy: int) -> tuple[str, ...]:
-    """The files of one copy: filename=, or a name for each from filename_format=; a section may be named after a device."""
+    """The files of one copy: filename=, or names from filename_format=; a section may be named after a device."""
     files = job.files
     folders = files.directories
     if files.names is not None:
@@ -132,20 +132,20 @@ def _part(job: FioJob, copy: int, number: int, problems: Problems) -> tuple[Amou
     return start, length
 
 
-def shares_of(uses: Sequence[Use], problems: Problems) -> list[Share]:
+def shares_of(uses: Sequence[Use], problems: Problems) -> list[FileShare]:
     """The volumes of a run: one for each file, or one for each job where jobs use separate parts of a file."""
     by_file: dict[str, list[Use]] = {}
     for use in uses:
         by_file.setdefault(use.file, []).append(use)
-    shares: list[Share] = []
+    shares: list[FileShare] = []
     for file, those in by_file.items():
         by_job: dict[int, list[Use]] = {}
         for use in those:
             by_job.setdefault(id(use.job), []).append(use)
         if len(by_job) == 1 or _alike(those):
-            shares.append(Share(file, tuple(those), alone=True))
+            shares.append(FileShare(file, tuple(those), alone=True))
         elif _separate(list(by_job.values())):
-            shares += [Share(file, tuple(own), alone=False) for own in by_job.values()]
+            shares += [FileShare(file, tuple(own), alone=False) for own in by_job.values()]
         else:
             names = " and ".join(dict.fromkeys(use.job.name for use in those))
             what = f"jobs {names} use the same part of {file} at the same time and are different: not supported, "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from linerate.errors import UserError
-from linerate.workload.fio.parts import Share, Use
+from linerate.workload.fio.parts import FileShare, Use
 from linerate.workload.overrides import Overrides
 from linerate.workload.problems import Problems
 from linerate.workload.spec import StreamSpec, VolumeRegion, VolumeSpec
@@ -28,7 +28,7 @@ class JobVolumes:
     problems: Problems
     _targets: dict[str, Target | None] = field(default_factory=dict)
 
-    def make(self, shares: Sequence[Share]) -> tuple[list[VolumeSpec], list[StreamSpec]] | None:
+    def make(self, shares: Sequence[FileShare]) -> tuple[list[VolumeSpec], list[StreamSpec]] | None:
         """The volumes and streams of one run, or None after a problem was noted."""
         volumes: list[VolumeSpec] = []
         placed: list[tuple[str, Use, VolumeRegion | None]] = []
@@ -45,7 +45,7 @@ class JobVolumes:
             return None
         return volumes, _streams(placed, self.problems)
 
-    def _volume(self, share: Share) -> VolumeSpec | None:
+    def _volume(self, share: FileShare) -> VolumeSpec | None:
         job = share.uses[0].job
         name = file_name(self.numbers[share.file])
         target = self._target(share, name)
@@ -59,6 +59,10 @@ class JobVolumes:
             return None
         first_byte, size_bytes = _span(share)
         is_file = target.kind == "file"
+        direct = job.load.direct or target.kind not in ("file", "block")
+        if not direct:
+            what = f"[{job.name}]: direct=0, fio's default: its I/Os go through the page cache of this host"
+            self.problems.notice(job.place, what)
         return VolumeSpec(
             name=name if share.alone else f"{name}.{job.name}",
             url=target.url,
@@ -69,20 +73,20 @@ class JobVolumes:
             first_byte=first_byte,
             size_bytes=size_bytes,
             outstanding=int(outstanding),
-            direct=job.load.direct or target.kind not in ("file", "block"),
+            direct=direct,
             create=is_file and size_bytes is not None,
             durable_writes=job.load.durable,
             iscsi=target.iscsi,
         )
 
-    def _target(self, share: Share, name: str) -> Target | None:
+    def _target(self, share: FileShare, name: str) -> Target | None:
         if share.uses[0].job.files.is_null and self.overrides.luns.resolve(name, share.file) is None:
             return self._null(share)
         if share.file not in self._targets:
             self._targets[share.file] = self._looked_up(share, name)
         return self._targets[share.file]
 
-    def _null(self, share: Share) -> Target | None:
+    def _null(self, share: FileShare) -> Target | None:
         """As large as the job says."""
         job = share.uses[0].job
         first_byte, size_bytes = _span(share)
@@ -92,7 +96,7 @@ class JobVolumes:
             return None
         return parse_target(f"null:{first_byte + size_bytes}")
 
-    def _looked_up(self, share: Share, name: str) -> Target | None:
+    def _looked_up(self, share: FileShare, name: str) -> Target | None:
         job = share.uses[0].job
         where = f"[{job.name}]: {share.file}"
         try:
@@ -111,7 +115,7 @@ class JobVolumes:
             return self._new_file(share, target, path, where)
         return target
 
-    def _new_file(self, share: Share, target: Target, path: str, where: str) -> Target | None:
+    def _new_file(self, share: FileShare, target: Target, path: str, where: str) -> Target | None:
         place = share.uses[0].job.place
         if in_dev(path):
             self.problems.error(place, f"{where}: no such device", NO_DEVICE)
@@ -129,7 +133,7 @@ def file_name(number: int) -> str:
     return f"file{number}"
 
 
-def _span(share: Share) -> tuple[int, int | None]:
+def _span(share: FileShare) -> tuple[int, int | None]:
     """The bytes of the file that all uses need together."""
     extents = [use.extent for use in share.uses]
     if any(extent is None for extent in extents):
@@ -140,7 +144,7 @@ def _span(share: Share) -> tuple[int, int | None]:
     return start, max(ends) - start if len(ends) == len(known) else None
 
 
-def _region(use: Use, share: Share, problems: Problems) -> VolumeRegion | None:
+def _region(use: Use, share: FileShare, problems: Problems) -> VolumeRegion | None:
     """The part of the volume that the use has; None: all of it."""
     if use.extent is None:
         last = 100 if use.length is None else min(use.start.value + use.length.value, 100)
