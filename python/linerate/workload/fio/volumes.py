@@ -37,7 +37,8 @@ class JobVolumes:
             if made is None:
                 return None
             volumes.append(made)
-            placed += [(made.name, use, _region(use, share, self.problems)) for use in share.uses]
+            span = _span(share)
+            placed += [(made.name, use, _region(use, span, self.problems)) for use in share.uses]
         if len(placed) > _STREAMS_MAX:
             job = placed[0][1].job
             what = f"[{job.name}]: {len(placed):,} sequential copies on all files; at most {_STREAMS_MAX:,}"
@@ -144,13 +145,13 @@ def _span(share: FileShare) -> tuple[int, int | None]:
     return start, max(ends) - start if len(ends) == len(known) else None
 
 
-def _region(use: Use, share: FileShare, problems: Problems) -> VolumeRegion | None:
+def _region(use: Use, span: tuple[int, int | None], problems: Problems) -> VolumeRegion | None:
     """The part of the volume that the use has; None: all of it."""
     if use.extent is None:
         last = 100 if use.length is None else min(use.start.value + use.length.value, 100)
         whole = use.start.value == 0 and last == 100
         return None if whole else VolumeRegion(unit="percent", start=use.start.value, end=last)
-    first_byte, size_bytes = _span(share)
+    first_byte, size_bytes = span
     start, end = use.extent
     if (start, end) == (first_byte, None if size_bytes is None else first_byte + size_bytes):
         return None
