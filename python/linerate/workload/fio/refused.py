@@ -14,7 +14,6 @@ UNLESS = (
     ("iodepth_low", _OFF, "a queue is refilled as I/Os complete"),
     ("iodepth_batch_complete_min", ("0", "1"), "an I/O starts as soon as another has completed"),
     ("iodepth_batch_complete_max", ("0", "1"), "an I/O starts as soon as another has completed"),
-    ("io_submit_mode", ("inline",), "with rate_iops= a run is an open loop already"),
     ("serialize_overlap", _OFF, "I/Os that overlap are not put in order"),
     ("bs_unaligned", _OFF, "sizes and places are multiples of blocks"),
     ("bs_is_seq_rand", _OFF, "sizes do not depend on whether an I/O is random"),

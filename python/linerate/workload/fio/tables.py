@@ -165,7 +165,8 @@ _NONE = {
     "no run ends because it is too slow; the report shows what was achieved": (
         *("rate_min", "rate_iops_min", "rate_cycle", "rate_ignore_thinktime", "max_latency"),
     ),
-    "an I/O is not an iolog's": ("replay_no_stall", "replay_redirect", "replay_scale", "replay_align"),
+    "a run with a rate is an open loop in any case": ("io_submit_mode",),
+    "it goes with read_iolog=": ("replay_no_stall", "replay_redirect", "replay_scale", "replay_align"),
     "Linerate submits and reaps I/Os as they come": ("iodepth_batch", "hipri"),
     "it concerns the engine of fio, and Linerate has its own": (
         *("userspace_reap", "fixedbufs", "registerfiles", "sqthread_poll", "sqthread_poll_cpu", "nowait"),
