@@ -9,8 +9,8 @@ place, and `${NAME}` and `$ncpus`, `$pagesize`, `$mb_memory` are replaced. Besid
 - a line has at most 8192 bytes;
 - an included file has no section of its own; it may include others.
 
-Where fio would read something that was hardly meant (a value that begins with a blank, a section without its
-bracket), the reader strips it with a notice or refuses it.
+Where fio would read something that was hardly meant, the reader does not: it strips the blanks around a value (fio
+keeps those before it), and refuses a section without its bracket and a variable without a value.
 """
 
 from __future__ import annotations
