@@ -19,6 +19,7 @@ IN_CI = os.environ.get("LINERATE_CI", "") not in ("", "0")
 PACKAGES: dict[str, str] = {
     "chromium": "chromium",
     "e2fsck": "e2fsprogs",
+    "fio": "fio",
     "ip": "iproute2",
     "iperf3": "iperf3",
     "iscsi-inq": "libiscsi-bin",

@@ -120,9 +120,3 @@ def test_the_page_is_current() -> None:
     assert shown.read_text() == page(), (
         "run: python -m linerate.workload.vdbench.documentation > docs/vdbench.md"
     )
-
-
-def test_a_job_file_of_fio_is_told_from_a_parameter_file(read: Read) -> None:
-    with pytest.raises(UserError) as caught:
-        read("; a job\n[global]\nioengine=libaio\n[job1]\nrw=randread\n")
-    assert caught.value.message == "w.vdb: [global] begins a job file of fio, which Linerate does not read"

@@ -62,7 +62,7 @@ def run(
     page: Page = False,
     json: flags.Json = False,
 ) -> None:
-    """Run a workload file (vdbench, Linerate TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
+    """Run a workload file (vdbench, fio, TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
         _study(words, overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return

@@ -1,7 +1,7 @@
 """Workload: what a run does to its volumes, and the files that say so.
 
-Open this file first. `load_workload` reads a vdbench parameter file, a Linerate TOML file or a preset by
-name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data plane takes as JSON.
+Open this file first. `load_workload` reads a vdbench parameter file, a fio job file, a Linerate TOML file or a preset
+by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data plane takes as JSON.
 
     plan = load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
     run = plan.next(None)
@@ -10,7 +10,7 @@ name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the da
         run = plan.next(result)
 
 The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command
-line changes, `url` where a volume is, `toml_file` and `vdbench/` the readers, `presets` the published
+line changes, `url` where a volume is, `toml_file`, `vdbench/` and `fio/` the readers, `presets` the published
 workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the
 accepted form.
 """
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Literal
 
 from linerate.errors import UserError
+from linerate.workload.fio import load_fio
+from linerate.workload.foreign import kind_of_file
 from linerate.workload.overrides import LunMap, Overrides
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan, StepResult
 from linerate.workload.presets import PRESETS, load_preset
@@ -56,9 +58,9 @@ def load_workload(
 ) -> RunPlan:
     """The plan of a workload file, of several vdbench files read as one, or of a preset.
 
-    `substitutions` are vdbench's name=value pairs for `$name`. `lenient` says how a vdbench file is read:
-    True forgives blanks after commas and the like with a warning each, False reads exactly as vdbench does,
-    "auto" is lenient only for a file that shows these patterns. Raises UserError.
+    `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`. `lenient` says how a vdbench
+    file is read: True forgives blanks after commas and the like with a warning each, False reads exactly as vdbench
+    does, "auto" is lenient only for a file that shows these patterns. Raises UserError.
     """
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(one) for one in source]
     if not paths:
@@ -75,10 +77,16 @@ def load_workload(
     if missing is not None:
         what = "not a file" if missing.exists() else "no such file"
         raise UserError(f"{missing}: {what}", "give a workload file, or a preset: " + ", ".join(PRESETS))
+    if "fio" in [kind_of_file(path) for path in paths]:
+        if len(paths) > 1:
+            raise UserError(f"{paths[0]}: only vdbench files can be read as one", "give one job file of fio")
+        return load_fio(paths[0], substitutions=substitutions, overrides=overrides)
     return load_vdbench(paths, substitutions=substitutions, lenient=lenient, overrides=overrides)
 
 
 def _refuse_substitutions(substitutions: Mapping[str, str] | None, what: str) -> None:
     if substitutions:
         names = ", ".join(substitutions)
-        raise UserError(f"{what}: {names} cannot be substituted", "name=value goes with vdbench files only")
+        raise UserError(
+            f"{what}: {names} cannot be substituted", "name=value goes with vdbench and fio files only"
+        )

@@ -31,17 +31,20 @@ class Problems:
 
     errors: list[tuple[str, str]] = field(default_factory=list)
     notices: list[FileNotice] = field(default_factory=list)
+    _noted: set[FileNotice | tuple[str, str]] = field(default_factory=set)
 
     def error(self, place: SourceLocation, what: str, accepted: str = "") -> None:
         """Notes that `what` is wrong; `accepted` says what is right."""
         entry = (f"{place}: {what}", accepted)
-        if entry not in self.errors:
+        if entry not in self._noted:
+            self._noted.add(entry)
             self.errors.append(entry)
 
     def notice(self, place: SourceLocation, message: str) -> None:
         """Notes something that was read otherwise than its author may expect."""
         entry = FileNotice(str(place), message)
-        if entry not in self.notices:
+        if entry not in self._noted:
+            self._noted.add(entry)
             self.notices.append(entry)
 
     def raise_if_any(self) -> None:

@@ -37,7 +37,6 @@ def load_vdbench(
     overrides: Overrides | None = None,
 ) -> RunPlan:
     """The plan of parameter files read as one. Raises UserError with everything that is wrong."""
-    _refuse_others(paths[0])
     given = dict(substitutions or {})
     wanted = overrides or Overrides()
     if lenient != "auto":
@@ -51,20 +50,6 @@ def load_vdbench(
             return _load(paths, given, wanted, lenient=True)
         except UserError:
             raise strict_error from None
-
-
-def _refuse_others(path: Path) -> None:
-    """A job file of fio has a section in brackets where vdbench has a keyword."""
-    try:
-        lines = path.read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        return  # reported when it is read
-    first = next((line.strip() for line in lines if line.strip() and line.strip()[0] not in "#;*/"), "")
-    if first.startswith("[") and first.endswith("]"):
-        raise UserError(
-            f"{path}: {first} begins a job file of fio, which Linerate does not read",
-            "write a vdbench file (docs/vdbench.md) or a TOML file (docs/workload.md)",
-        )
 
 
 def _load(

@@ -1,0 +1,152 @@
+"""docs/fio.md: what the reader does with a job file, with tables made from `tables` and `refused`.
+
+`python -m linerate.workload.fio.documentation > docs/fio.md` writes it; a test holds the page against it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from linerate.workload.fio.refused import ASYNCHRONOUS, REFUSED_ENGINES, SYNCHRONOUS
+from linerate.workload.fio.tables import KEYWORDS, JobEffect, JobKeyword
+
+_HEAD = """\
+# fio job files
+
+Linerate runs job files of fio unchanged. A file is one if it ends with `.fio` or `.job`, or if its first line that is
+no comment is a section such as `[global]`. This page says what each keyword does here, and which are refused and why.
+It is made from the reader's own tables. The reader follows fio 3.33.
+
+```
+linerate run randread.fio                                  # files and devices as the job file says
+linerate run randread.fio --map '*=iscsi://10.0.0.5/iqn.2026-11.lab:disks/{n-1}'
+linerate run randread.fio DISK=/dev/sdb                    # ${DISK} in the file; else from the environment
+linerate run randread.fio --dry-run                        # what it would do
+```
+
+A keyword that changes the load and is not supported is refused with its line and the reason; nothing is ignored in
+silence but what concerns fio's own output, clocks and buffers.
+
+## Where the volumes are
+
+The files of all jobs are the volumes `file1`, `file2`, .. in the order of the job file. `--map NAME=TARGET` puts one
+elsewhere: by its name, by the text of its `filename=`, or by a pattern with one `*`. In the target `{n}` is the
+number of the volume; `{n-1}` counts from 0. `filename=iscsi://host:port/target/lun` is a LUN itself.
+
+A file that does not exist is made if `size=` or `filesize=` gives its bytes, and never in `/dev`. It is made
+unwritten: fio would fill a file first that is read. [Targets](workload.md#targets) and [what a run
+overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes asks before it overwrites.
+
+## How a file is read
+
+- `[global]` sets defaults for the jobs below it. It may come again and then adds to what was there.
+- Section names may repeat. A name that begins with `global` is `[global]`, with a notice.
+- `#` and `;` begin a comment anywhere in a line, as in fio: `filename=a#b` is `a`. There is no quoting.
+- A keyword may stand alone where fio allows it (`time_based`, `stonewall`).
+- If a keyword comes twice in a section, the later one counts.
+- `include FILE` reads a file in place, from the current folder or else from beside the including file. An included
+  file has no sections. Files that include each other in a circle are refused.
+- `${NAME}` is the value given as `NAME=VALUE` after the file, else that of the environment. fio takes an empty text
+  for a name without a value inside a longer text; here it is an error. `$ncpus`, `$pagesize` and `$mb_memory` are
+  numbers of this host.
+- A number may be an expression in parentheses: `(4*1024)`. Sizes take k, m, g, t and p, with 1024 or `kb_base`.
+  `4k`, `4kb` and `4ki` are the same; `4kib` has the other base, as in fio. A fraction such as `1.5k` is refused: fio
+  reads it as 1.
+- Blanks around `=` are left out. fio keeps those before a text.
+- Lines have at most 8192 bytes. The text is UTF-8; CRLF and tabs are fine.
+
+## Jobs and runs
+
+- **Jobs at the same time** are one run, each a stream. `stonewall` begins the next run. `new_group` only concerns
+  fio's output.
+- **iodepth** is per copy of a job (`numjobs`), and a volume has the sum: `iodepth=16`, `numjobs=4` on one file are 64
+  I/Os in flight. With several files, a copy's I/Os are shared evenly among them.
+- **numjobs.** Copies that go to random places are one stream. Sequential copies are a stream each, and all go through
+  the same blocks from the start, as in fio; a cache then answers most of them. `offset_increment` separates them.
+- **Several jobs on one file.** fio has a queue for each job, Linerate one for each volume. Equal jobs, and jobs that
+  all have a rate, share a volume. Different jobs on parts of their own (`offset`, `size`) get a volume each. Different
+  jobs on the same part at the same time are refused.
+- **End.** With `time_based` a run ends after `runtime`. Without it, sequential jobs end with their part of the file,
+  and random jobs when all together have moved `size` (times `loops`); `runtime` ends both earlier. Jobs of one run
+  have the same times, or they are refused.
+- **Rates.** `rate_iops` and `rate` are open loops: I/Os start when they are due. Response times count from the
+  intended start. fio limits reads and writes of a job each by itself, so a rate of a job with both is refused.
+- **Random places** may repeat before all blocks have been used, as with `norandommap`. They follow from the seed
+  (`randseed`, `--seed`), so two runs use the same ones, as with fio's `randrepeat=1`.
+- **direct=0** is fio's default: files and block devices then go through the page cache of the host.
+- **Errors.** The first I/O error ends a run unless `continue_on_error` says otherwise.
+- **First block.** Devices are used from their first byte, as in fio. (A vdbench file leaves it out.)
+
+## Engines
+
+The I/O is always Linerate's own. The engine says only whether `iodepth` counts:
+
+- `iodepth` I/Os in flight: {asynchronous}.
+- One I/O in flight for each copy: {synchronous}.
+
+Refused:
+
+{engines}
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    head = (
+        _HEAD.replace("{asynchronous}", _words(ASYNCHRONOUS))
+        .replace("{synchronous}", _words(SYNCHRONOUS))
+        .replace("{engines}", "\n".join(_engines()))
+    )
+    return "\n".join([head, "## Keywords", "", *_supported(), "", *_unless(), "", *_by_reason()])
+
+
+def _words(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _engines() -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in REFUSED_ENGINES.items():
+        reasons.setdefault(reason, []).append(name)
+    return [f"- {_words(names)}: {reason}." for reason, names in reasons.items()]
+
+
+def _supported() -> list[str]:
+    rows = [row for row in KEYWORDS if row.effect is JobEffect.DOES]
+    lines = ["| keyword | accepted | default | what it does |", "| --- | --- | --- | --- |"]
+    return lines + [f"| {_names(row)} | {row.accepted} | {row.default} | {row.meaning} |" for row in rows]
+
+
+def _unless() -> list[str]:
+    rows = [row for row in KEYWORDS if row.effect is JobEffect.UNLESS]
+    head = [
+        "### Accepted with these values only",
+        "",
+        "| keyword | accepted | why not others |",
+        "| --- | --- | --- |",
+    ]
+    return head + [f"| {_names(row)} | {row.accepted} | {row.meaning} |" for row in rows]
+
+
+def _by_reason() -> list[str]:
+    lines: list[str] = []
+    for title, effect in (("Refused", JobEffect.REFUSED), ("Accepted without effect", JobEffect.NONE)):
+        reasons: dict[str, list[str]] = {}
+        for row in KEYWORDS:
+            if row.effect is effect:
+                reasons.setdefault(row.meaning, []).append(row.name)
+        lines += [
+            f"### {title}",
+            "",
+            *(f"- {_words(names)}: {reason}." for reason, names in reasons.items()),
+            "",
+        ]
+    return lines
+
+
+def _names(row: JobKeyword) -> str:
+    return _words([row.name, *row.aliases])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,182 @@
+"""Which files the jobs of a run use, which part of each, and what that makes of its queue.
+
+A `Use` is what one or several equal copies of a job do with one part of one file. fio gives each copy a queue of its
+own, Linerate each volume. So the uses of a file become one volume if they are alike (its queue is as deep as
+theirs together, and they take turns), and a volume each if they are different and on separate parts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from linerate.workload.fio.jobs import FioJob
+from linerate.workload.fio.values import Amount
+from linerate.workload.problems import Problems
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Equal copies of a job on one part of one file.
+
+    depth: I/Os in flight of all copies on this file. rate_iops: of all copies on this file. length: None is all.
+    """
+
+    job: FioJob
+    file: str
+    start: Amount
+    length: Amount | None
+    depth: Fraction
+    rate_iops: float | None
+    copies: int = 1
+
+    @property
+    def extent(self) -> tuple[int, int | None] | None:
+        """First byte and byte after the last (None: the file's end); None where a percentage says it."""
+        if self.start.is_percent or (self.length is not None and self.length.is_percent):
+            return None
+        return self.start.value, None if self.length is None else self.start.value + self.length.value
+
+
+@dataclass(frozen=True, slots=True)
+class FileShare:
+    """The uses of one file that make one volume."""
+
+    file: str
+    uses: tuple[Use, ...]
+    alone: bool
+    """The file has no other volume."""
+
+
+def files_of(job: FioJob, copy: int) -> tuple[str, ...]:
+    """The files of one copy: filename=, or names from filename_format=; a section may be named after a device."""
+    files = job.files
+    folders = files.directories
+    if files.names is not None:
+        return tuple(os.path.join(folders[0], name) if folders else name for name in files.names)
+    if files.number == 1 and _is_device(job.section):
+        return (job.section,)
+    folder = folders[copy % len(folders)] if folders else ""
+    return tuple(
+        os.path.join(
+            folder,
+            files.name_format.replace("$jobname", job.section)
+            .replace("$jobnum", str(copy))
+            .replace("$filenum", str(number)),
+        )
+        for number in range(files.number)
+    )
+
+
+def _is_device(name: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode) and not os.path.isdir(name)
+    except (OSError, ValueError):
+        return False
+
+
+def uses_of(job: FioJob, problems: Problems) -> list[Use]:
+    """The uses of all copies; copies that go to random places of the same part are one use."""
+    uses: dict[tuple[object, ...], Use] = {}
+    for copy in range(job.copies):
+        files = files_of(job, copy)
+        start, length = _part(job, copy, len(files), problems)
+        rate = None if job.load.rate_iops is None else job.load.rate_iops / len(files)
+        for file in files:
+            # Sequential copies each have a place of their own and read the same blocks, as in fio.
+            own = None if job.load.random_percent == 100 else copy
+            key = (file, start, length, own)
+            depth = Fraction(job.load.depth, len(files))
+            if key in uses:
+                one = uses[key]
+                rate_sum = None if rate is None or one.rate_iops is None else one.rate_iops + rate
+                uses[key] = replace(one, depth=one.depth + depth, rate_iops=rate_sum, copies=one.copies + 1)
+            else:
+                uses[key] = Use(job, file, start, length, depth, rate)
+    return list(uses.values())
+
+
+def _part(job: FioJob, copy: int, number: int, problems: Problems) -> tuple[Amount, Amount | None]:
+    """Where the used part of each file begins, and how long it is."""
+    files = job.files
+    start, increment, size = files.offset, files.increment, files.size
+    if increment.value:
+        if start.value and start.is_percent != increment.is_percent:
+            what = f"[{job.name}]: offset= and offset_increment= are not both bytes or both percent"
+            problems.error(job.place, what, "write both the same way")
+        start = Amount(start.value + copy * increment.value, increment.is_percent)
+    if start.is_percent and start.value >= 100:
+        problems.error(
+            job.place, f"[{job.name}]: copy {copy + 1} begins at the end of its file", "fewer numjobs="
+        )
+        return Amount(0, is_percent=True), None
+    length = size
+    if size is not None and not size.is_percent:
+        each = size.value // number
+        room = None if files.file_bytes is None or start.is_percent else files.file_bytes - start.value
+        length = Amount(each if room is None else min(each, room))
+    elif files.file_bytes is not None and not start.is_percent and size is None:
+        length = Amount(files.file_bytes - start.value)
+    if length is not None and length.value < 1:
+        problems.error(
+            job.place, f"[{job.name}]: no byte of its files is left to use", "correct size= and offset="
+        )
+        length = None
+    if start.value and length is not None and start.is_percent != length.is_percent:
+        what = f"[{job.name}]: offset= and size= are not both bytes or both percent"
+        problems.error(job.place, what, "write both the same way")
+    return start, length
+
+
+def shares_of(uses: Sequence[Use], problems: Problems) -> list[FileShare]:
+    """The volumes of a run: one for each file, or one for each job where jobs use separate parts of a file."""
+    by_file: dict[str, list[Use]] = {}
+    for use in uses:
+        by_file.setdefault(use.file, []).append(use)
+    shares: list[FileShare] = []
+    for file, those in by_file.items():
+        by_job: dict[int, list[Use]] = {}
+        for use in those:
+            by_job.setdefault(id(use.job), []).append(use)
+        if len(by_job) == 1 or _alike(those):
+            shares.append(FileShare(file, tuple(those), alone=True))
+        elif _separate(list(by_job.values())):
+            shares += [FileShare(file, tuple(own), alone=False) for own in by_job.values()]
+        else:
+            names = " and ".join(dict.fromkeys(use.job.name for use in those))
+            what = f"jobs {names} use the same part of {file} at the same time and are different: not supported, "
+            what += "because Linerate has one queue for each volume, and fio one for each job"
+            problems.error(
+                those[-1].job.place,
+                what,
+                "write stonewall, rate_iops= for each, or offset= and size= for parts of their own",
+            )
+    return shares
+
+
+def _alike(uses: Sequence[Use]) -> bool:
+    """Whether taking turns is what the jobs would do: the same load and depth, or all at a rate of their own."""
+    first = uses[0].job.load
+    if any((use.job.load.direct, use.job.load.durable) != (first.direct, first.durable) for use in uses):
+        return False
+    if all(use.rate_iops is not None for use in uses):
+        return True
+    return all(use.job.load == first and use.depth == uses[0].depth for use in uses)
+
+
+def _separate(jobs: Sequence[Sequence[Use]]) -> bool:
+    """Whether no job's part reaches into another's."""
+    spans: list[tuple[int, int | None]] = []
+    for uses in jobs:
+        extents = [use.extent for use in uses]
+        if any(extent is None for extent in extents):
+            return False
+        known = [extent for extent in extents if extent is not None]
+        ends = [end for _, end in known]
+        spans.append((min(start for start, _ in known), None if None in ends else max(e for e in ends if e)))
+    spans.sort(key=lambda span: span[0])
+    return all(one[1] is not None and one[1] <= two[0] for one, two in itertools.pairwise(spans))

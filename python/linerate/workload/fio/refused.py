@@ -1,0 +1,110 @@
+"""fio's keywords and engines that change the load in ways that Linerate does not have, each with its reason."""
+
+from __future__ import annotations
+
+_ZONES = "zones of a device are not modelled"
+_OFF = ("0",)
+
+UNLESS = (
+    ("verify", ("0", "none"), "fio reads all data back after writing; --verify checks every block of a run"),
+    ("verify_only", _OFF, "a run does not check the data of an earlier one"),
+    ("random_distribution", ("random",), "random places are even; a vdbench file has hotband= and rhpct="),
+    ("thinktime", _OFF, "a job does not pause between I/Os; rate_iops= limits it"),
+    ("file_service_type", ("roundrobin",), "every file of a job has its own queue"),
+    ("iodepth_low", _OFF, "a queue is refilled as I/Os complete"),
+    ("iodepth_batch_complete_min", ("0", "1"), "an I/O starts as soon as another has completed"),
+    ("iodepth_batch_complete_max", ("0", "1"), "an I/O starts as soon as another has completed"),
+    ("serialize_overlap", _OFF, "I/Os that overlap are not put in order"),
+    ("bs_unaligned", _OFF, "sizes and places are multiples of blocks"),
+    ("bs_is_seq_rand", _OFF, "sizes do not depend on whether an I/O is random"),
+    ("rw_sequencer", ("sequential",), "sequential I/Os go on where the last one ended"),
+    ("fill_device", _OFF, "a run ends after a time or an amount, not with an error of a full device"),
+    ("file_append", _OFF, "files are not written behind their end"),
+    ("offset_align", _OFF, "an offset is used as it is written"),
+    ("number_ios", _OFF, "a run ends after a time or a number of bytes: io_size="),
+    ("create_only", _OFF, "files are made by the run that uses them"),
+    ("pre_read", _OFF, "files are not read before the run; ramp_time= warms up"),
+    ("zero_buffers", _OFF, "write data is random; zeros would be stored as nothing by many arrays"),
+    ("dedupe_percentage", _OFF, "duplicate data is not generated"),
+    ("ignore_error", ("none",), "errors are counted, never ignored"),
+    ("lockfile", ("none",), "files are not locked between jobs"),
+    ("latency_target", _OFF, "the depth is not searched; a sweep of a TOML file measures each"),
+    ("flow", _OFF, "jobs are not kept in proportion; streams of a TOML file have shares"),
+    ("zonemode", ("none",), _ZONES),
+    ("zonesize", _OFF, _ZONES),
+    ("zonerange", _OFF, _ZONES),
+    ("zoneskip", _OFF, _ZONES),
+    ("atomic", _OFF, "writes are not made atomic"),
+    ("trim_percentage", _OFF, "blocks are not trimmed"),
+    ("sync_file_range", ("none", "0"), "files are not synchronised in ranges"),
+    ("write_barrier", _OFF, "writes have no barriers; fsync=1 makes each one durable"),
+    ("prio", _OFF, "I/Os have no priority"),
+    ("prioclass", _OFF, "I/Os have no priority"),
+    ("cmdprio_percentage", _OFF, "I/Os have no priority"),
+    ("write_hint", ("none",), "writes have no hints"),
+    ("readwritev_hint", _OFF, "reads have no hints"),
+)
+"""Keyword, the values that change nothing, and the reason to refuse others."""
+
+REASONS = {
+    "trace replay is not supported": (
+        *("read_iolog", "read_iolog_chunked", "replay_time_scale", "replay_skip", "merge_blktrace_file"),
+        *("merge_blktrace_scalars", "merge_blktrace_iters"),
+    ),
+    "the data pattern cannot be chosen: write data is random, or compressible": (
+        *("buffer_pattern", "buffer_compress_chunk", "dedupe_mode", "dedupe_working_set_percentage"),
+        *("dedupe_global",),
+    ),
+    "a run ends after a time or an amount, not when it is steady": (
+        *("steadystate", "steadystate_duration", "steadystate_ramp_time"),
+    ),
+    "the depth is not searched; a sweep of a TOML file measures each": (
+        *("latency_window", "latency_percentile", "latency_run"),
+    ),
+    _ZONES: (
+        *("zonecapacity", "read_beyond_wp", "max_open_zones", "job_max_open_zones", "ignore_zone_limits"),
+        *("zone_reset_threshold", "zone_reset_frequency"),
+    ),
+    "blocks are not trimmed": ("trim_verify_zero", "trim_backlog", "trim_backlog_batch"),
+    "jobs are not kept in proportion; streams of a TOML file have shares": ("flow_id", "flow_sleep"),
+    "a job waits for all jobs before it or for none: write stonewall": ("wait_for",),
+    "a run has the user and the control group of its process": (
+        *("uid", "gid", "cgroup", "cgroup_weight", "cgroup_nodelete"),
+    ),
+    "write the jobs that the profile would make": ("profile",),
+}
+"""Keywords that are always refused, by reason."""
+
+ASYNCHRONOUS = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "libiscsi", "null")
+"""Engines that keep `iodepth` I/Os in flight."""
+SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2")
+"""Engines with one I/O in flight for each copy of a job."""
+_FILES = "it works on the entries of a file system, and Linerate measures block storage"
+_OTHER_PROTOCOL = "Linerate has no client for it; map the block device of the host instead"
+_NO_STORAGE = "it makes no I/O on storage"
+REFUSED_ENGINES = {
+    "mmap": "page faults of mapped memory cannot be kept in flight and timed as I/Os",
+    "splice": "pages are moved between pipes, not read and written as I/Os",
+    "sg": "SCSI commands go to an iSCSI LUN directly: map the job to its URL with --map",
+    "io_uring_cmd": "NVMe commands are not passed through; map the block device instead",
+    **dict.fromkeys(("cpuio", "net", "netsplice", "exec"), _NO_STORAGE),
+    **dict.fromkeys(("filecreate", "filestat", "filedelete", "ftruncate", "falloc", "e4defrag"), _FILES),
+    **dict.fromkeys(
+        (
+            "rbd",
+            "rados",
+            "rdma",
+            "gfapi",
+            "gfapi_async",
+            "libhdfs",
+            "http",
+            "nbd",
+            "pmemblk",
+            "dev-dax",
+            "mtd",
+        ),
+        _OTHER_PROTOCOL,
+    ),
+    **dict.fromkeys(("libpmem", "libzbc", "xnvme", "dfs", "nfs", "guasi", "libcufile"), _OTHER_PROTOCOL),
+}
+"""Engine and the reason to refuse it."""

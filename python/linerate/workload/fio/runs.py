@@ -1,0 +1,238 @@
+"""Jobs as the steps of a plan: jobs that run at the same time are one run; stonewall begins the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from linerate.workload.fio.jobs import FioJob
+from linerate.workload.fio.parts import Use, files_of, shares_of, uses_of
+from linerate.workload.fio.volumes import JobVolumes, file_name
+from linerate.workload.overrides import Overrides
+from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
+from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.spec import RunLimits, RunSpec, StreamSpec
+from linerate.workload.units import number_text
+
+_TO_END_S = 360_000.0
+"""Long enough for any amount: the run ends when it is moved."""
+_INTERVALS_S = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001)
+_RANDOM_MAP = "random places may repeat before all have been used, as with norandommap"
+
+
+def steps_of(jobs: Sequence[FioJob], overrides: Overrides, problems: Problems) -> list[PlanStep]:
+    """The steps of all jobs in order; empty after a problem was noted."""
+    groups = list(_groups(jobs))
+    if len(groups) > RUNS_MAX:
+        problems.error(groups[-1][0].place, f"{len(groups):,} runs; at most {RUNS_MAX:,}", "split the file")
+        return []
+    numbers: dict[str, int] = {}
+    for job in jobs:
+        for copy in range(job.copies):
+            for file in files_of(job, copy):
+                numbers.setdefault(file, len(numbers) + 1)
+    overrides.luns.check([(file_name(number), file) for file, number in numbers.items()])
+    volumes = JobVolumes(overrides, numbers, problems)
+    labels: set[str] = set()
+    steps = [_step(group, volumes, labels, problems) for group in groups]
+    return [] if problems.errors else [step for step in steps if step is not None]
+
+
+def _groups(jobs: Sequence[FioJob]) -> Iterator[list[FioJob]]:
+    """Jobs up to the next that waits for all before it."""
+    group: list[FioJob] = []
+    for job in jobs:
+        if job.stonewall and group:
+            yield group
+            group = []
+        group.append(job)
+    if group:
+        yield group
+
+
+def _step(
+    jobs: Sequence[FioJob], volumes: JobVolumes, labels: set[str], problems: Problems
+) -> PlanStep | None:
+    uses = [use for job in jobs for use in uses_of(job, problems)]
+    shares = shares_of(uses, problems)
+    made = volumes.make(shares) if shares else None
+    times = _times(jobs, uses, problems)
+    if made is None or times is None:
+        return None
+    streams, rate = _with_rates(made[1], jobs, problems)
+    if times.pop("to_end"):
+        streams = [stream.model_copy(update={"stop_at_end": True}) for stream in streams]
+    kept = any(stream.share_percent is not None for stream in streams)
+    name = jobs[0].name if len(jobs) == 1 else f"{jobs[0].name}+{len(jobs) - 1}"
+    label = _label(name, labels)
+    elapsed_s, warmup_s = times["elapsed_s"], times["warmup_s"]
+    spec = RunSpec(
+        name=label,
+        seed=next((job.seed for job in jobs if job.seed is not None), 1),
+        volumes=tuple(made[0]),
+        streams=tuple(streams),
+        shares="total" if kept else "uncontrolled",
+        interval_s=_interval_s(elapsed_s, warmup_s),
+        **times,
+    )
+    _note_places(jobs, problems)
+    warmup_text = f" warmup={number_text(warmup_s)}" if warmup_s else ""
+    limits = [job.error_limit for job in jobs if job.error_limit is not None]
+    run = PlannedRun(
+        spec=spec,
+        name=name,
+        label=label,
+        rate_text=number_text(rate.value) if rate.kind == "fixed" else CONTROLLED if kept else UNCONTROLLED,
+        timing_text=f"elapsed={number_text(elapsed_s)}{warmup_text}",
+        pause_s=jobs[0].delay_s,
+        start_commands=tuple(dict.fromkeys(command for job in jobs for command in job.start_commands)),
+        end_commands=tuple(dict.fromkeys(command for job in jobs for command in job.end_commands)),
+        error_limit=min(limits) if limits else None,
+        source=str(jobs[0].place),
+    )
+    return PlanStep(run, rate)
+
+
+def _note_places(jobs: Sequence[FioJob], problems: Problems) -> None:
+    where = SourceLocation(jobs[0].place.path, 0)
+    if any(job.load.random_percent for job in jobs):
+        problems.notice(where, _RANDOM_MAP)
+    for job in jobs:
+        files = len(files_of(job, 0))
+        if files > 1 and not job.files.is_null:
+            what = f"[{job.name}]: each of its {files} files has a queue of its own; fio goes round the files"
+            problems.notice(job.place, what)
+        if (
+            job.copies > 1
+            and job.load.random_percent < 100
+            and not job.files.increment.value
+            and job.files.names
+        ):
+            what = f"[{job.name}]: {job.copies} copies go through the same blocks, as in fio: a cache may answer most"
+            problems.notice(job.place, what)
+
+
+def _label(name: str, labels: set[str]) -> str:
+    number, label = 1, name
+    while label in labels:
+        number += 1
+        label = f"{name} {number}"
+    labels.add(label)
+    return label
+
+
+def _interval_s(elapsed_s: float, warmup_s: float) -> float:
+    """One second, or the longest shorter one that divides both times."""
+
+    def fits(interval_s: float) -> bool:
+        parts = (elapsed_s / interval_s, warmup_s / interval_s)
+        return parts[0] >= 2 and all(abs(part - round(part)) < 1e-6 for part in parts)
+
+    return next((interval_s for interval_s in _INTERVALS_S if fits(interval_s)), elapsed_s)
+
+
+def _same(
+    jobs: Sequence[FioJob], keyword: str, value: Callable[[FioJob], object], problems: Problems
+) -> None:
+    """The jobs of a run begin and end together."""
+    for job in jobs[1:]:
+        if value(job) != value(jobs[0]):
+            what = f"jobs {jobs[0].name} and {job.name} run at the same time and differ in {keyword}: not supported"
+            problems.error(job.place, what, f"give them the same {keyword}, or write stonewall")
+            return
+
+
+def _times(jobs: Sequence[FioJob], uses: Sequence[Use], problems: Problems) -> dict[str, Any] | None:
+    """elapsed_s, warmup_s and limits of the run; to_end: its streams stop at the end of their volumes."""
+    before = len(problems.errors)
+    _same(jobs, "runtime=", lambda job: job.runtime_s, problems)
+    _same(jobs, "time_based", lambda job: job.time_based, problems)
+    _same(jobs, "ramp_time=", lambda job: job.ramp_s, problems)
+    _same(jobs, "startdelay=", lambda job: job.delay_s, problems)
+    first = jobs[0]
+    times: dict[str, Any] = {
+        "elapsed_s": first.runtime_s or _TO_END_S,
+        "warmup_s": first.ramp_s,
+        "to_end": False,
+    }
+    if first.time_based:
+        if first.runtime_s is None:
+            problems.error(first.place, f"[{first.name}]: time_based without runtime=", "write runtime=60s")
+        return times if len(problems.errors) == before else None
+    if len(jobs) > 1 and any(job.ends_with_first for job in jobs):
+        what = f"[{first.name}]: exitall is not supported for jobs that end after an amount"
+        problems.error(first.place, what, "write time_based and runtime=")
+    sequential = all(job.load.random_percent == 0 and job.loops == 1 and job.io_bytes is None for job in jobs)
+    if sequential and not first.ramp_s:
+        times["to_end"] = True
+    else:
+        _limit(jobs, uses, times, problems)
+    return times if len(problems.errors) == before else None
+
+
+def _limit(jobs: Sequence[FioJob], uses: Sequence[Use], times: dict[str, Any], problems: Problems) -> None:
+    """The run ends when all jobs together have moved their bytes."""
+    first = jobs[0]
+    other = next((job for job in jobs if _mover(job) != _mover(first)), None)
+    if other is not None:
+        what = f"jobs {first.name} and {other.name} run at the same time, end after an amount and are different: "
+        problems.error(other.place, what + "not supported", "write time_based and runtime=, or stonewall")
+    amounts = [_amount_bytes(job, uses) for job in jobs]
+    known = [amount for amount in amounts if amount is not None]
+    if len(known) == len(amounts):
+        times["limits"] = RunLimits(bytes=max(sum(known), 1))
+    elif first.runtime_s is None:
+        what = f"[{first.name}]: neither a time nor an amount says when it ends"
+        problems.error(first.place, what, "write time_based and runtime=, or size= in bytes")
+    else:
+        what = f"[{first.name}]: runs for {first.runtime_s:g} s; fio would end earlier, once all of the file was used"
+        problems.notice(first.place, what)
+
+
+def _mover(job: FioJob) -> tuple[object, ...]:
+    """Jobs that are equal in this move their bytes at the same speed."""
+    return job.load, job.copies, job.files.size, job.io_bytes, job.loops
+
+
+def _amount_bytes(job: FioJob, uses: Sequence[Use]) -> int | None:
+    """What all copies of a job move; None: the size of a file says it."""
+    if job.io_bytes is not None:
+        return job.io_bytes * job.loops * job.copies
+    total = 0
+    for use in uses:
+        if use.job is job:
+            if use.length is None or use.length.is_percent:
+                return None
+            total += use.length.value * use.copies * job.loops
+    return total
+
+
+def _with_rates(
+    streams: Sequence[StreamSpec], jobs: Sequence[FioJob], problems: Problems
+) -> tuple[list[StreamSpec], Rate]:
+    """Streams that all have a rate become shares of one; beside streams without one they keep their own."""
+    rates = [stream.rate_iops for stream in streams if stream.rate_iops is not None]
+    if not rates:
+        return list(streams), Rate("max")
+    rated = next(job for job in jobs if job.load.rate_iops is not None)
+    if len(rates) < len(streams):
+        if rated.load.process != "poisson":
+            what = f"[{rated.name}]: its I/Os start at random times, because others of its run have no rate"
+            problems.notice(rated.place, what)
+        return list(streams), Rate("max")
+    processes = {job.load.process for job in jobs}
+    if len(processes) > 1:
+        problems.error(
+            rated.place, f"[{rated.name}]: jobs of a run have one rate_process=", "write it once in [global]"
+        )
+    total = sum(rates)
+    if len(streams) == 1:
+        shared = [streams[0].model_copy(update={"rate_iops": None})]
+    else:
+        shared = [
+            stream.model_copy(
+                update={"rate_iops": None, "share_percent": (stream.rate_iops or 0) / total * 100}
+            )
+            for stream in streams
+        ]
+    return shared, Rate("fixed", total, rated.load.process)

@@ -1,0 +1,194 @@
+"""Values of a job file: sizes, times, numbers, percentages, lists by direction, splits."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from dataclasses import dataclass
+
+from linerate.workload.spec import IO_BYTES_MAX, TIME_S_MAX, SizeMix, SizeRange, Sizes
+
+_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)(?:([kmgtp])(ib|i|b)?|b)?", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"(\d+)(d|h|m|s|sec|ms|msec|us|usec)?", re.IGNORECASE | re.ASCII)
+_TIME_S = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_MOST = 1 << 62
+_EXPRESSION_MAX = 200
+_EXPONENT_MAX = 62
+_SUFFIXED = re.compile(r"\b(0x[0-9a-f]+|\d+)([kmgtp](?:ib|i|b)?)\b", re.IGNORECASE)
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+SIZE_FORM = "a number of bytes, or one with k, m, g, t or p, for example 64k"
+TIME_FORM = "a number of seconds, or one with us, ms, s, m, h or d, for example 60s"
+
+
+class JobValueError(ValueError):
+    """A value that does not have the accepted form; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Bytes, or percent of a file."""
+
+    value: int
+    is_percent: bool = False
+
+
+def size_bytes(text: str, kb_base: int = 1024) -> int:
+    """Bytes of `4k`, `0x1000`, `(4 * 1024)`. k, kb and ki are `kb_base`, kib is the other base, as in fio.
+
+    Raises JobValueError.
+    """
+    if text.startswith("("):
+        return _expression(text, kb_base)
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise JobValueError(f"not {SIZE_FORM}")
+    digits, prefix, unit = match.groups()
+    base = kb_base
+    if (unit or "").lower() == "ib":
+        base = 1000 if kb_base == 1024 else 1024
+    number = int(digits, 16) if digits[:2].lower() == "0x" else _decimal(digits)
+    return _bounded(number * base ** _POWER[(prefix or "").lower()])
+
+
+def _decimal(digits: str) -> int:
+    if len(digits) > 20:
+        raise JobValueError("too large")
+    return int(digits)
+
+
+def _bounded(number: int) -> int:
+    if not 0 <= number <= _MOST:
+        raise JobValueError("below 0" if number < 0 else "too large")
+    return number
+
+
+def _expression(text: str, kb_base: int) -> int:
+    """An expression in parentheses of + - * / % ^."""
+    if len(text) > _EXPRESSION_MAX:
+        raise JobValueError("an expression may have 200 characters")
+    plain = _SUFFIXED.sub(lambda match: str(size_bytes(match.group(), kb_base)), text)
+    try:
+        tree = ast.parse(plain.replace("^", "**"), mode="eval")
+        return _bounded(_computed(tree.body))
+    except (SyntaxError, ZeroDivisionError, RecursionError, MemoryError) as error:
+        raise JobValueError("not an expression of numbers, + - * / % ^ and parentheses") from error
+
+
+def _computed(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = _computed(node.left), _computed(node.right)
+        if isinstance(node.op, ast.Pow) and not 0 <= right <= _EXPONENT_MAX:
+            raise JobValueError(f"an exponent lies between 0 and {_EXPONENT_MAX}")
+        number: int = _OPERATORS[type(node.op)](left, right)
+        if abs(number) > _MOST:
+            raise JobValueError("too large")
+        return number
+    raise JobValueError("not an expression of numbers, + - * / % ^ and parentheses")
+
+
+def amount(text: str, kb_base: int = 1024) -> Amount:
+    """A size, or a percentage such as `50%`. Raises JobValueError."""
+    if text.endswith("%"):
+        percent = whole(text[:-1])
+        if percent > 100:
+            raise JobValueError("a percentage is at most 100")
+        return Amount(percent, is_percent=True)
+    return Amount(size_bytes(text, kb_base))
+
+
+def whole(text: str) -> int:
+    """A whole number without a unit, or an expression. Raises JobValueError."""
+    if text.startswith("("):
+        return _expression(text, 1024)
+    if not re.fullmatch(r"\d+", text, re.ASCII):
+        raise JobValueError("not a whole number")
+    return _bounded(_decimal(text))
+
+
+def percent(text: str) -> float:
+    """A percentage between 0 and 100. Raises JobValueError."""
+    number = whole(text.removesuffix("%"))
+    if number > 100:
+        raise JobValueError("a percentage is at most 100")
+    return float(number)
+
+
+def flag(text: str) -> bool:
+    """0 or 1. Raises JobValueError."""
+    if text not in ("0", "1"):
+        raise JobValueError("neither 0 nor 1")
+    return text == "1"
+
+
+def time_s(text: str) -> float:
+    """Seconds of `30`, `90s`, `5m`, `500ms`, `1d`. Raises JobValueError."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise JobValueError(f"not {TIME_FORM}")
+    unit = (match.group(2) or "s").lower()
+    seconds = _decimal(match.group(1)) * _TIME_S[unit.removesuffix("ec")]
+    if seconds > TIME_S_MAX:
+        raise JobValueError("more than 366 days")
+    return seconds
+
+
+def by_direction(text: str) -> tuple[str, str]:
+    """The texts for reads and for writes of `READ,WRITE,TRIM`; one part is for both. An empty text: not given."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 3:
+        raise JobValueError("three parts at most: read,write,trim")
+    return parts[0], parts[1] if len(parts) > 1 else parts[0]
+
+
+def io_bytes(text: str, kb_base: int) -> int:
+    """The size of an I/O: 1 byte to 1 GiB. Raises JobValueError."""
+    found = size_bytes(text, kb_base)
+    if not 1 <= found <= IO_BYTES_MAX:
+        raise JobValueError("an I/O has 1 byte to 1 GiB")
+    return found
+
+
+def size_range(text: str, kb_base: int) -> Sizes:
+    """`1k-4k` or `1k:4k`: even among the multiples of the lowest. Raises JobValueError."""
+    parts = re.split("[-:]", text)
+    if len(parts) != 2:
+        raise JobValueError("not a range of sizes, for example 4k-64k")
+    low, high = sorted(io_bytes(part.strip(), kb_base) for part in parts)
+    return SizeMix.one(low) if low == high else SizeRange(min_bytes=low, max_bytes=high, align_bytes=low)
+
+
+def size_split(text: str, kb_base: int) -> Sizes:
+    """`4k/60:8k/40`; parts without a percentage share what is left. Raises JobValueError."""
+    shares: list[tuple[int, float | None]] = []
+    for part in text.split(":"):
+        size, slash, share = part.strip().partition("/")
+        shares.append((io_bytes(size, kb_base), percent(share) if slash and share else None))
+    if len(shares) > 64:
+        raise JobValueError("64 sizes at most")
+    given = sum(share for _, share in shares if share is not None)
+    open_parts = sum(share is None for _, share in shares)
+    if given > 100 or (not open_parts and given < 100):
+        raise JobValueError(f"the percentages add up to {given:g}, not 100")
+    rest = (100 - given) / open_parts if open_parts else 0.0
+    filled = [(size, rest if share is None else share) for size, share in shares]
+    return SizeMix(parts=tuple((size, share) for size, share in filled if share > 0))
+
+
+def filenames(text: str) -> tuple[str, ...]:
+    r"""The names of `a:b`, where `\:` is a colon in a name. A URL is one name."""
+    if re.match(r"(iscsi|null|file)\\?:", text):
+        return (text.replace("\\:", ":"),)
+    names = [name.replace("\\:", ":") for name in re.split(r"(?<!\\):", text)]
+    return tuple(name for name in names if name)

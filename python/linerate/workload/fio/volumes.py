@@ -1,0 +1,225 @@
+"""Shares of files as volumes, and their uses as streams."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from linerate.errors import UserError
+from linerate.workload.fio.parts import FileShare, Use
+from linerate.workload.overrides import Overrides
+from linerate.workload.problems import Problems
+from linerate.workload.spec import StreamSpec, VolumeRegion, VolumeSpec
+from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target, path_of
+
+_OUTSTANDING_MAX = 65_536
+_STREAMS_MAX = 4096
+
+
+@dataclass(slots=True)
+class JobVolumes:
+    """Makes volumes and streams; files are numbered in the order of the job file: file1, file2, .."""
+
+    overrides: Overrides
+    numbers: Mapping[str, int]
+    problems: Problems
+    _targets: dict[str, Target | None] = field(default_factory=dict)
+
+    def make(self, shares: Sequence[FileShare]) -> tuple[list[VolumeSpec], list[StreamSpec]] | None:
+        """The volumes and streams of one run, or None after a problem was noted."""
+        volumes: list[VolumeSpec] = []
+        placed: list[tuple[str, Use, VolumeRegion | None]] = []
+        for share in shares:
+            made = self._volume(share)
+            if made is None:
+                return None
+            volumes.append(made)
+            span = _span(share)
+            placed += [(made.name, use, _region(use, span, self.problems)) for use in share.uses]
+        if len(placed) > _STREAMS_MAX:
+            job = placed[0][1].job
+            what = f"[{job.name}]: {len(placed):,} sequential copies on all files; at most {_STREAMS_MAX:,}"
+            self.problems.error(job.place, what, "write fewer numjobs=")
+            return None
+        return volumes, _streams(placed, self.problems)
+
+    def _volume(self, share: FileShare) -> VolumeSpec | None:
+        job = share.uses[0].job
+        name = file_name(self.numbers[share.file])
+        target = self._target(share, name)
+        outstanding = sum((use.depth for use in share.uses), Fraction(0))
+        if outstanding.denominator != 1 or outstanding > _OUTSTANDING_MAX:
+            what = f"[{job.name}]: {float(outstanding):g} I/Os in flight on each file; "
+            what += f"a volume has a whole number of at most {_OUTSTANDING_MAX:,}"
+            self.problems.error(job.place, what, "make iodepth= a multiple of the number of files")
+            return None
+        if target is None:
+            return None
+        first_byte, size_bytes = _span(share)
+        is_file = target.kind == "file"
+        direct = job.load.direct or target.kind not in ("file", "block")
+        if not direct:
+            what = f"[{job.name}]: direct=0, fio's default: its I/Os go through the page cache of this host"
+            self.problems.notice(job.place, what)
+        return VolumeSpec(
+            name=name if share.alone else f"{name}.{job.name}",
+            url=target.url,
+            user=target.user,
+            secret=target.secret,
+            mutual_user=target.mutual_user,
+            mutual_secret=target.mutual_secret,
+            first_byte=first_byte,
+            size_bytes=size_bytes,
+            outstanding=int(outstanding),
+            direct=direct,
+            create=is_file and size_bytes is not None,
+            durable_writes=job.load.durable,
+            iscsi=target.iscsi,
+        )
+
+    def _target(self, share: FileShare, name: str) -> Target | None:
+        if share.uses[0].job.files.is_null and self.overrides.luns.resolve(name, share.file) is None:
+            return self._null(share)
+        if share.file not in self._targets:
+            self._targets[share.file] = self._looked_up(share, name)
+        return self._targets[share.file]
+
+    def _null(self, share: FileShare) -> Target | None:
+        """As large as the job says."""
+        job = share.uses[0].job
+        first_byte, size_bytes = _span(share)
+        if size_bytes is None:
+            what = f"[{job.name}]: the engine null has no size of its own"
+            self.problems.error(job.place, what, "write size= or filesize= in bytes")
+            return None
+        return parse_target(f"null:{first_byte + size_bytes}")
+
+    def _looked_up(self, share: FileShare, name: str) -> Target | None:
+        job = share.uses[0].job
+        where = f"[{job.name}]: {share.file}"
+        try:
+            mapped = self.overrides.luns.resolve(name, share.file)
+            if mapped is None and share.file == "-":
+                self.problems.error(
+                    job.place, f"{where}: standard input is no volume", "name a file or a device"
+                )
+                return None
+            target = parse_target(mapped or share.file)
+        except UserError as error:
+            self.problems.error(job.place, f"[{job.name}]: {error.message}", error.hint)
+            return None
+        path = path_of(target.url)
+        if target.kind == "file" and path and not os.path.exists(path):
+            return self._new_file(share, target, path, where)
+        return target
+
+    def _new_file(self, share: FileShare, target: Target, path: str, where: str) -> Target | None:
+        place = share.uses[0].job.place
+        if in_dev(path):
+            self.problems.error(place, f"{where}: no such device", NO_DEVICE)
+            return None
+        if _span(share)[1] is None and not (self.overrides.create and self.overrides.size_bytes):
+            hint = "correct filename=, or give size= or filesize= in bytes to have a file made"
+            self.problems.error(place, f"{where} does not exist", hint)
+            return None
+        self.problems.notice(place, f"{where} is made unwritten; fio would fill it first where it is read")
+        return target
+
+
+def file_name(number: int) -> str:
+    """The name of a file's volume."""
+    return f"file{number}"
+
+
+def _span(share: FileShare) -> tuple[int, int | None]:
+    """The bytes of the file that all uses need together."""
+    extents = [use.extent for use in share.uses]
+    if any(extent is None for extent in extents):
+        return 0, None
+    known = [extent for extent in extents if extent is not None]
+    start = min(first for first, _ in known)
+    ends = [end for _, end in known if end is not None]
+    return start, max(ends) - start if len(ends) == len(known) else None
+
+
+def _region(use: Use, span: tuple[int, int | None], problems: Problems) -> VolumeRegion | None:
+    """The part of the volume that the use has; None: all of it."""
+    if use.extent is None:
+        last = 100 if use.length is None else min(use.start.value + use.length.value, 100)
+        whole = use.start.value == 0 and last == 100
+        return None if whole else VolumeRegion(unit="percent", start=use.start.value, end=last)
+    first_byte, size_bytes = span
+    start, end = use.extent
+    if (start, end) == (first_byte, None if size_bytes is None else first_byte + size_bytes):
+        return None
+    if end is None:
+        what = f"[{use.job.name}]: copies begin at different places of {use.file}, and how far they go is not said"
+        problems.error(use.job.place, what, "write size=, or offset_increment= in percent")
+        return None
+    return VolumeRegion(unit="bytes", start=start - first_byte, end=end - first_byte)
+
+
+def _streams(placed: Sequence[tuple[str, Use, VolumeRegion | None]], problems: Problems) -> list[StreamSpec]:
+    """One stream for the same use on several volumes; more where copies go through a file each by itself."""
+    groups: dict[tuple[int, VolumeRegion | None, int], list[tuple[str, Use]]] = {}
+    seen: Counter[tuple[int, VolumeRegion | None, str]] = Counter()
+    for volume, use, region in placed:
+        nth = seen[id(use.job), region, volume]
+        seen[id(use.job), region, volume] += 1
+        groups.setdefault((id(use.job), region, nth), []).append((volume, use))
+    streams_of = Counter(job for job, _, _ in groups)
+    taken: set[str] = set()
+    numbers: Counter[int] = Counter()
+    streams: list[StreamSpec] = []
+    for (job_id, region, _), those in groups.items():
+        job = those[0][1].job
+        numbers[job_id] += 1
+        name = _unique(job.name if streams_of[job_id] == 1 else f"{job.name}.{numbers[job_id]}", taken)
+        rates = [use.rate_iops for _, use in those if use.rate_iops is not None]
+        stream = StreamSpec(
+            name=name,
+            volumes=tuple(volume for volume, _ in those),
+            rate_iops=sum(rates) if rates else None,
+            sizes=job.load.read_sizes,
+            read_percent=job.load.read_percent,
+            random_percent=job.load.random_percent,
+            range=region,
+            align_bytes=job.load.align_bytes,
+            compression_ratio=job.load.compression_ratio,
+        )
+        streams += _by_direction(stream, those[0][1], alone=len(groups) == 1, problems=problems)
+    return streams
+
+
+def _by_direction(stream: StreamSpec, use: Use, *, alone: bool, problems: Problems) -> list[StreamSpec]:
+    """Reads and writes of different sizes are two streams that keep their shares."""
+    load = use.job.load
+    if load.read_sizes == load.write_sizes or load.read_percent in (0, 100):
+        return [stream]
+    if not alone or load.random_percent < 100:
+        what = f"[{use.job.name}]: reads and writes of different sizes are supported for one random job in a run only"
+        problems.error(use.job.place, what, "give both the same sizes, or write stonewall")
+    parts = (("read", 100.0, load.read_sizes), ("write", 0.0, load.write_sizes))
+    return [
+        stream.model_copy(
+            update={
+                "name": f"{stream.name}.{word}",
+                "read_percent": share,
+                "share_percent": load.read_percent if share else 100 - load.read_percent,
+                "sizes": sizes,
+            }
+        )
+        for word, share, sizes in parts
+    ]
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    number, one = 1, name
+    while one in taken:
+        number += 1
+        one = f"{name}-{number}"
+    taken.add(one)
+    return one

@@ -1,0 +1,49 @@
+"""Which tool a workload file is for, from its first bytes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from linerate.errors import UserError
+
+FileKind = Literal["fio", "vdbench"]
+_HEAD_BYTES = 4096
+_HINT = "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md) or a TOML file (docs/workload.md)"
+_FOREIGN = (
+    (
+        re.compile(rb"\s*Version \d+\.\d+\.\d+\s|\s*'TEST SETUP|\s*Version \d{4}\.\d\d\.\d\d\s"),
+        "a configuration of Iometer",
+    ),
+    (
+        re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<(Profile|Results)\b", re.DOTALL),
+        "an XML file of diskspd",
+    ),
+    (re.compile(rb"\s*<"), "an XML or HTML file"),
+    (re.compile(rb"\s*\{"), "a JSON file"),
+    (re.compile(rb"#!"), "a script"),
+    (re.compile(rb"\x7fELF|\x1f\x8b|PK\x03\x04|BZh|\xfd7zXZ|\x28\xb5\x2f\xfd"), "a program or an archive"),
+)
+_COMMENTS = ("#", ";", "*", "/")
+
+
+def kind_of_file(path: Path) -> FileKind:
+    """fio for a file whose first line that is no comment is a section, or whose name ends with .fio; else vdbench.
+
+    Raises UserError for a file of another tool, named.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return "vdbench"  # reported when it is read
+    for pattern, what in _FOREIGN:
+        if pattern.match(head):
+            raise UserError(f"{path}: {what}, which Linerate does not read", _HINT)
+    if path.suffix.lower() in (".fio", ".job"):
+        return "fio"
+    text = head.decode("utf-8-sig", "replace")
+    lines = (line.strip() for line in text.splitlines())
+    first = next((line for line in lines if line and not line.startswith(_COMMENTS)), "")
+    return "fio" if re.match(r"\[[^\]]+\]\s*([#;].*)?$", first) else "vdbench"

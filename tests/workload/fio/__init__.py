@@ -1,0 +1,2 @@
+"""The reader of fio job files. `conftest` has the `fio` fixture of most tests; `random_jobs` makes job files for a
+comparison with fio itself."""
