@@ -33,11 +33,11 @@ const POLL_MAX_WAKE_UPS: u64 = 8;
 const POLL_MAX_NS: std::ops::RangeInclusive<u64> = 100_000..=200_000;
 /// The time between two yields.
 const YIELD_EVERY_NS: u64 = 2_000;
-/// If a poll with its yield takes longer, another thread used the CPU.
-const TAKEN_NS: u64 = 10_000;
+/// If a yield takes longer, another thread used the CPU.
+const TAKEN_NS: u64 = 20_000;
 /// How long a thread does not poll after its CPU was taken: at first, and at most.
 const PAUSE_FIRST_NS: u64 = 1_000_000;
-const PAUSE_MAX_NS: u64 = 64_000_000;
+const PAUSE_MAX_NS: u64 = 256_000_000;
 /// Wake-ups that are measured; their median counts.
 const WAKE_UPS: usize = 15;
 
@@ -110,30 +110,34 @@ impl Waiter {
     ) -> io::Result<bool> {
         let limit = if let Wait::Until(until) = wait { until } else { Nanos::MAX };
         let (mut last, mut yielded) = (began, began);
+        let mut taken_at = None;
         let over = loop {
             if self.mode == WaitMode::Auto && last - yielded >= YIELD_EVERY_NS {
                 thread::yield_now();
-                yielded = last;
+                yielded = driver.now();
+                if yielded - last > TAKEN_NS {
+                    taken_at = Some(yielded);
+                    break false;
+                }
             }
             hint::spin_loop();
             driver.poll(Wait::Never, out)?;
             if !out.is_empty() {
                 break true;
             }
-            let now = driver.now();
-            if self.mode == WaitMode::Auto && now - last > TAKEN_NS {
-                self.budget.taken(now);
-                break false;
-            }
-            last = now;
-            if now >= limit {
+            last = driver.now();
+            if last >= limit {
                 break true;
             }
-            if now - began >= budget_ns {
+            if last - began >= budget_ns {
                 break false;
             }
         };
         self.polled_ns += last - began;
+        self.budget.polled(last - began);
+        if let Some(now) = taken_at {
+            self.budget.taken(now);
+        }
         Ok(over)
     }
 }
@@ -145,11 +149,13 @@ struct PollBudget {
     max_ns: u64,
     paused_until: Nanos,
     pause_ns: u64,
+    /// Time of polls since the last pause.
+    polled_ns: u64,
 }
 
 impl PollBudget {
     fn new(max_ns: u64) -> Self {
-        Self { ns: 0, max_ns, paused_until: 0, pause_ns: PAUSE_FIRST_NS }
+        Self { ns: 0, max_ns, paused_until: 0, pause_ns: PAUSE_FIRST_NS, polled_ns: 0 }
     }
 
     fn at(&self, now: Nanos) -> u64 {
@@ -165,10 +171,17 @@ impl PollBudget {
         }
     }
 
-    /// Another thread used the CPU during a poll. The pause is longer if the last one has ended only recently.
+    /// A series of polls took so long.
+    fn polled(&mut self, ns: u64) {
+        self.polled_ns += ns;
+    }
+
+    /// Another thread used the CPU during a poll. If it polled for less time since the last pause than that was long, the
+    /// next pause is twice as long, else half as long.
     fn taken(&mut self, now: Nanos) {
-        let is_new = now > self.paused_until + 10 * PAUSE_MAX_NS;
-        self.pause_ns = if is_new { PAUSE_FIRST_NS } else { (2 * self.pause_ns).min(PAUSE_MAX_NS) };
+        let is_soon = std::mem::take(&mut self.polled_ns) < self.pause_ns;
+        let pause_ns = if is_soon { 2 * self.pause_ns } else { self.pause_ns / 2 };
+        self.pause_ns = pause_ns.clamp(PAUSE_FIRST_NS, PAUSE_MAX_NS);
         self.paused_until = now + self.pause_ns;
     }
 }
@@ -260,23 +273,27 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_whose_cpu_was_taken_pauses_for_longer_each_time() {
+    fn a_thread_whose_cpu_is_wanted_pauses_for_longer_each_time_and_for_less_when_it_is_not() {
         let mut budget = busy();
-        let (mut now, mut pauses) = (1_000_000_000_000, Vec::new());
-        for _ in 0..9 {
-            budget.taken(now);
-            let until = (0..=PAUSE_MAX_NS / 1_000_000)
-                .map(|ms| now + ms * 1_000_000)
-                .find(|&at| budget.at(at) > 0)
-                .unwrap();
-            pauses.push(until - now);
-            now = until;
-        }
-        assert_eq!(pauses[0], PAUSE_FIRST_NS);
-        assert!(pauses.windows(2).all(|pair| pair[0] <= pair[1]));
-        assert_eq!(pauses[8], PAUSE_MAX_NS);
-        budget.taken(now + 3_600_000_000_000);
-        assert_eq!(budget.at(now + 3_600_000_000_000 + PAUSE_FIRST_NS), MAX_NS);
+        let mut now = 1_000_000_000_000;
+        let mut pauses = |budget: &mut PollBudget, polls_for_ns: u64| -> Vec<u64> {
+            let mut pause = || {
+                now += polls_for_ns;
+                budget.polled(polls_for_ns);
+                budget.taken(now);
+                assert_eq!(budget.at(now), 0);
+                let until = (0..=PAUSE_MAX_NS / PAUSE_FIRST_NS).map(|ms| now + ms * PAUSE_FIRST_NS);
+                let until = until.clone().find(|&at| budget.at(at) > 0).unwrap();
+                std::mem::replace(&mut now, until).abs_diff(until)
+            };
+            (0..10).map(|_| pause()).collect()
+        };
+        let wanted = pauses(&mut budget, 2_000);
+        assert!(wanted.windows(2).all(|pair| pair[1] == (2 * pair[0]).min(PAUSE_MAX_NS)), "{wanted:?}");
+        assert_eq!(wanted[9], PAUSE_MAX_NS);
+        let free = pauses(&mut budget, PAUSE_MAX_NS);
+        assert!(free.windows(2).all(|pair| pair[1] == (pair[0] / 2).max(PAUSE_FIRST_NS)), "{free:?}");
+        assert_eq!(free[9], PAUSE_FIRST_NS);
     }
 
     #[test]
