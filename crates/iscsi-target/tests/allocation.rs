@@ -76,11 +76,12 @@ fn nothing_is_allocated_per_io() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("volume").display().to_string();
     let file = format!(r#""kind": "file", "path": "{path}", "write_cache": true"#);
+    let write_through = format!(r#""kind": "file", "path": "{path}-2""#);
     let storage = r#""storage": {"disks": [{"name": "d", "count": 4, "size_bytes": 33554432}], "raid_sets": [
         {"name": "r", "level": "raid0", "disks": ["d0", "d1", "d2", "d3"], "chunk_bytes": 4096}]},"#;
     for driver in ["epoll", "auto"] {
-        for volume in [r#""kind": "memory""#, r#""kind": "raid""#, &file] {
-            let array = array_of(volume, &format!(r#""driver": "{driver}", {storage}"#));
+        for volume in [r#""kind": "memory""#, r#""kind": "raid""#, &file, &write_through] {
+            let array = array_of(volume, &format!(r#""driver": "{driver}", "touch_memory": false, {storage}"#));
             let mut client = Client::login(array.portals()[0], 1, "");
             client.clear_attention();
             let mut bytes = vec![0; DEPTH * (BHS_BYTES + LEN)];
