@@ -81,7 +81,8 @@ fn nothing_is_allocated_per_io() {
         {"name": "r", "level": "raid0", "disks": ["d0", "d1", "d2", "d3"], "chunk_bytes": 4096}]},"#;
     for driver in ["epoll", "auto"] {
         for volume in [r#""kind": "memory""#, r#""kind": "raid""#, &file, &write_through] {
-            let array = array_of(volume, &format!(r#""driver": "{driver}", "touch_memory": false, {storage}"#));
+            let array =
+                array_of(volume, &format!(r#""driver": "{driver}", "touch_memory": false, {storage}"#));
             let mut client = Client::login(array.portals()[0], 1, "");
             client.clear_attention();
             let mut bytes = vec![0; DEPTH * (BHS_BYTES + LEN)];
