@@ -43,7 +43,8 @@ fn started(driver: &str) -> Option<Served> {
     }
     let volume = format!(r#"{{"lun": 0, "name": "v0", "size_bytes": {SIZE_BYTES}, "kind": "memory"}}"#);
     Some(Served::start(&format!(
-        r#"{{"portals": ["127.0.0.1:0"], "driver": "{driver}", "targets": [{{"name": "{IQN}", "volumes": [{volume}]}}]}}"#
+        r#"{{"portals": ["127.0.0.1:0"], "driver": "{driver}", "touch_memory": false,
+            "targets": [{{"name": "{IQN}", "volumes": [{volume}]}}]}}"#
     )))
 }
 

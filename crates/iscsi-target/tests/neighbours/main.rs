@@ -56,7 +56,8 @@ fn array(driver: &str, dir: &tempfile::TempDir) -> Array {
         )
     };
     let json = format!(
-        r#"{{"portals": ["127.0.0.1:0"], "driver": "{driver}", "workers": 1, "targets": [{}, {}]}}"#,
+        r#"{{"portals": ["127.0.0.1:0"], "driver": "{driver}", "workers": 1, "touch_memory": false,
+            "targets": [{}, {}]}}"#,
         target(EVIL),
         target(HONEST)
     );
