@@ -91,7 +91,7 @@ def against_limit(setting: Setting) -> Iterator[Result]:
         yield Result(f"{shape.name}: array + initiator / raw TCP", bar, ratios)
     blocking = Shape("depth 1", 4096, 1)
     polling = Shape("depth 1", 4096, 1, wait="spin")
-    with processes.array(setting.directory, polling, VOLUME_BYTES, wait="spin") as server:
+    with processes.array(setting.directory, polling, VOLUME_BYTES) as server:
         ratios = interleaved(
             setting, partial(our_iops, setting, polling, server), partial(raw_iops, setting, blocking)
         )

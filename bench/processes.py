@@ -94,13 +94,13 @@ class Server:
 
 
 @contextmanager
-def array(directory: Path, shape: Shape, volume_bytes: int, wait: str = "block") -> Iterator[Server]:
-    """Our array with memory volumes that have been written once."""
+def array(directory: Path, shape: Shape, volume_bytes: int) -> Iterator[Server]:
+    """Our array with memory volumes that have been written once; it waits as the shape says."""
     volumes = [
         {"lun": lun, "name": f"v{lun}", "kind": "memory", "size_bytes": volume_bytes}
         for lun in range(shape.volumes)
     ]
-    with serve(directory, volumes, wait=wait) as server:
+    with serve(directory, volumes, wait=shape.wait) as server:
         fill(directory, server, volume_bytes)
         yield server
 

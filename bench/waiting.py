@@ -23,14 +23,14 @@ def waiting(setting: Setting) -> Iterator[Result]:
         auto, block, spin = (replace(shape, wait=wait) for wait in ("auto", "block", "spin"))
         size = VOLUME_BYTES // shape.volumes
         with (
-            processes.array(setting.directory, auto, size, wait="auto") as polls,
-            processes.array(setting.directory, block, size, wait="block") as sleeps,
+            processes.array(setting.directory, auto, size) as polls,
+            processes.array(setting.directory, block, size) as sleeps,
         ):
             ratios = interleaved(
                 setting, partial(our_iops, setting, auto, polls), partial(our_iops, setting, block, sleeps)
             )
         yield Result(f"{name}: auto / block, both sides", 1.0, ratios)
-        with processes.array(setting.directory, spin, size, wait="spin") as server:
+        with processes.array(setting.directory, spin, size) as server:
             ratios = interleaved(
                 setting, partial(our_iops, setting, spin, server), partial(raw_iops, setting, spin)
             )
@@ -42,7 +42,7 @@ def waiting(setting: Setting) -> Iterator[Result]:
 def idle(setting: Setting, name: str, sessions: int, iops: float, bar: float) -> Result:
     """Cores that the array uses with `auto` while almost nothing happens."""
     shape = Shape("idle", 4096, 1, sessions, wait="auto")
-    with processes.array(setting.directory, shape, 1 << 20, wait="auto") as server:
+    with processes.array(setting.directory, shape, 1 << 20) as server:
         spec = processes.run_spec(shape, server.urls, IDLE_SECONDS)
         spec["arrival"] = {"kind": "open", "process": "deterministic", "rate_iops": iops}
         before, began = 0.0, 0.0

@@ -186,7 +186,7 @@ impl Drop for FilePool {
 }
 
 /// No code between lock and unlock can panic, so a poisoned lock still guards valid data.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

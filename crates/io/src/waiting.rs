@@ -282,8 +282,8 @@ mod tests {
                 budget.polled(polls_for_ns);
                 budget.taken(now);
                 assert_eq!(budget.at(now), 0);
-                let until = (0..=PAUSE_MAX_NS / PAUSE_FIRST_NS).map(|ms| now + ms * PAUSE_FIRST_NS);
-                let until = until.clone().find(|&at| budget.at(at) > 0).unwrap();
+                let mut later = (0..=PAUSE_MAX_NS / PAUSE_FIRST_NS).map(|ms| now + ms * PAUSE_FIRST_NS);
+                let until = later.find(|&at| budget.at(at) > 0).unwrap();
                 std::mem::replace(&mut now, until).abs_diff(until)
             };
             (0..10).map(|_| pause()).collect()

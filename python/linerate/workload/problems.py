@@ -12,6 +12,12 @@ from linerate.errors import UserError
 from linerate.workload.plan import FileNotice
 
 _MOST_SHOWN = 20
+_TEXT_SHOWN = 60
+
+
+def shorten(text: str) -> str:
+    """A text of a file for a message: at most 60 characters."""
+    return text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True)

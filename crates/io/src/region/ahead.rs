@@ -7,11 +7,11 @@
 //! scarce: then pages are made at their first use, as without it.
 
 use super::Region;
-use crate::system;
+use crate::{pool::lock, system};
 use std::{
     io,
     sync::{
-        Mutex, MutexGuard, PoisonError, Weak,
+        Mutex, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
@@ -38,7 +38,7 @@ pub fn untouched_bytes() -> u64 {
 
 /// Touches a region in the background.
 pub(super) fn touch(region: Weak<Region>, len_bytes: u64) {
-    let mut queue = lock();
+    let mut queue = lock(&QUEUE);
     UNTOUCHED_BYTES.fetch_add(len_bytes, Relaxed);
     queue.regions.push(region);
     if !queue.is_running {
@@ -53,14 +53,14 @@ fn run() {
     system::yield_to_others();
     let keep_bytes = system::available_bytes().unwrap_or(0) / KEEP_ONE_IN;
     loop {
-        let mut queue = lock();
+        let mut queue = lock(&QUEUE);
         let Some(region) = queue.regions.pop() else {
             queue.is_running = false;
             return UNTOUCHED_BYTES.store(0, Relaxed);
         };
         drop(queue);
         if touch_whole(&region, keep_bytes).is_err() {
-            let mut queue = lock();
+            let mut queue = lock(&QUEUE);
             queue.is_running = false;
             return forget(&mut queue);
         }
@@ -89,9 +89,4 @@ fn touch_whole(region: &Weak<Region>, keep_bytes: u64) -> io::Result<()> {
 fn forget(queue: &mut Queue) {
     queue.regions.clear();
     UNTOUCHED_BYTES.store(0, Relaxed);
-}
-
-/// No code between lock and unlock can panic, so a poisoned lock still guards valid data.
-fn lock() -> MutexGuard<'static, Queue> {
-    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -258,11 +258,15 @@ impl UringDriver {
     /// Starts the flushes that written bytes wait for.
     fn start_flushes(&mut self) {
         while let Some((file, open)) = self.commits.next_flush() {
-            let fsync = opcode::Fsync::new(types::Fd(open.file.as_raw_fd()));
-            let index = self.ops.take(file);
-            self.start(index, OpKind::Flush, fsync.flags(types::FsyncFlags::DATASYNC).build());
+            self.start_sync(file, types::Fd(open.file.as_raw_fd()), OpKind::Flush);
             self.must_submit = true;
         }
+    }
+
+    fn start_sync(&mut self, handle: Handle, fd: types::Fd, kind: OpKind) {
+        let fsync = opcode::Fsync::new(fd);
+        let index = self.ops.take(handle);
+        self.start(index, kind, fsync.flags(types::FsyncFlags::DATASYNC).build());
     }
 
     /// An operation has completed: resume it, or report it and free its slot.
@@ -512,10 +516,8 @@ impl Driver for UringDriver {
         let Some(Body::File(open)) = self.body(file) else {
             return self.ready.push(Completion::File { file, tag, result: Err(stale()) });
         };
-        let fsync = opcode::Fsync::new(types::Fd(open.file.as_raw_fd()));
-        let entry = fsync.flags(types::FsyncFlags::DATASYNC).build();
-        let index = self.ops.take(file);
-        self.start(index, OpKind::Sync { tag }, entry);
+        let fd = types::Fd(open.file.as_raw_fd());
+        self.start_sync(file, fd, OpKind::Sync { tag });
     }
 
     fn discard(&mut self, file: Handle, tag: u64, offset: u64, len: u64) {

@@ -18,6 +18,7 @@ from linerate.analysis.limits.attribution import Limit, attribute
 from linerate.analysis.observation import Observation
 from linerate.analysis.rules.base import pace_kept
 from linerate.analysis.summary import StepSummary
+from linerate.plural import plural
 from linerate.results import RunDirectory, StepRecord
 
 WORKER_FULL = 0.95  # of a CPU per worker
@@ -132,10 +133,9 @@ def _generator(summary: StepSummary, facts: Mapping[str, Any]) -> Bottleneck | N
     if pace_kept(summary):
         return None
     each = f", {summary.usage.cpu_us_per_io:.3g} us of CPU per I/O" if summary.usage.cpu_us_per_io else ""
-    noun = "worker" if workers == 1 else "workers"
     return Bottleneck(
         "host CPU",
-        f"The load generator was the limit: its {workers} {noun} kept {cores:.2f} CPUs busy{each}.",
+        f"The load generator was the limit: its {plural(workers, 'worker')} kept {cores:.2f} CPUs busy{each}.",
     )
 
 

@@ -29,7 +29,7 @@ from linerate.analysis.verdict.looks import Looks
 from linerate.analysis.verdict.model import Effect, Judgement, Verdict
 from linerate.analysis.verdict.noise import drift, noise_floor, stray_blocks
 from linerate.analysis.verdict.power import blocks_needed
-from linerate.analysis.verdict.warnings import notes_about, warnings_about
+from linerate.analysis.verdict.warnings import notes_about, unsteady_cases, warnings_about
 from linerate.errors import UserError
 
 MARGIN = 0.05  # of the NIC paper: smaller differences were not acknowledged
@@ -78,6 +78,7 @@ def judge(
         if (floor := noise_floor(table, baseline, alpha, looks))
     ]
     drifts = [found for table in primary if (found := drift(table, alpha))]
+    unsteady = list(unsteady_cases(effects, margin))
     return Judgement(
         baseline=baseline,
         margin=margin,
@@ -85,8 +86,8 @@ def judge(
         effects=tuple(effects),
         noise_floor=tuple(floors),
         drifts=tuple(drifts),
-        warnings=tuple(warnings_about(primary, baseline, effects, floors, margin)),
-        notes=tuple(notes_about(primary, baseline, effects, floors, drifts, margin)),
+        warnings=tuple(warnings_about(primary, baseline, floors, unsteady)),
+        notes=tuple(notes_about(primary, baseline, effects, floors, drifts, unsteady)),
         looks=looks,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from linerate.analysis.metric import METRICS, Metric
@@ -15,18 +16,25 @@ STRAY_SHARE_MAX = 0.2
 _SHUFFLE_FROM_BLOCKS = 4
 
 
+@dataclass(frozen=True, slots=True)
+class UnsteadyCase:
+    """A case with many blocks far from the others. `shifts`: its verdict rests on those blocks."""
+
+    said: str
+    shifts: bool
+
+
 def warnings_about(
     tables: Sequence[Table],
     baseline: str,
-    effects: Sequence[Effect],
     floors: Sequence[NoiseFloor],
-    margin: float,
+    unsteady: Sequence[UnsteadyCase],
 ) -> Iterator[str]:
     """What may shift a verdict. `tables` are those of the primary metrics."""
     yield from _unclean(tables, floors)
     for table in tables:
         yield from _order(table, baseline)
-    yield from (said for said, shifts in _unsteady(effects, margin) if shifts)
+    yield from (case.said for case in unsteady if case.shifts)
 
 
 def notes_about(
@@ -35,7 +43,7 @@ def notes_about(
     effects: Sequence[Effect],
     floors: Sequence[NoiseFloor],
     drifts: Sequence[Drift],
-    margin: float,
+    unsteady: Sequence[UnsteadyCase],
 ) -> Iterator[str]:
     """What the intervals and the number of blocks account for already, or what the study chose."""
     yield from _few_blocks([effect for effect in effects if effect.primary])
@@ -45,12 +53,12 @@ def notes_about(
         yield f"the baseline ran once per block, so there is no noise floor for {', '.join(missing)}"
     for item in drifts:
         if item.shown:
-            unit = "%" if item.scale == "ratio" else f" {METRICS[item.metric].unit}"
+            metric = METRICS[item.metric]
             yield (
-                f"{item.workload}: {METRICS[item.metric].label} moved by {item.change:+.1f}{unit} from the first run "
+                f"{item.workload}: {metric.label} moved by {_points(metric, item.change)} from the first run "
                 "of a block to the last: the order is shuffled, so verdicts hold, but warm up or settle for longer"
             )
-    yield from (said for said, shifts in _unsteady(effects, margin) if not shifts)
+    yield from (case.said for case in unsteady if not case.shifts)
     for table in tables:
         yield from _unusable(table, baseline)
 
@@ -70,9 +78,8 @@ def _unclean(tables: Sequence[Table], floors: Sequence[NoiseFloor]) -> Iterator[
     for table in tables:
         floor = known.get((table.workload, table.metric.name))
         if floor is not None and not floor.clean:
-            unit = "%" if floor.scale == "ratio" else f" {table.metric.unit}"
             yield (
-                f"{floor.workload}: the baseline differs from itself by {floor.change:+.1f}{unit} in "
+                f"{floor.workload}: the baseline differs from itself by {_points(table.metric, floor.change)} in "
                 f"{table.metric.label}: doubt effects of that size"
             )
 
@@ -101,10 +108,10 @@ def _unusable(table: Table, baseline: str) -> Iterator[str]:
         )
 
 
-def _unsteady(effects: Sequence[Effect], margin: float) -> Iterator[tuple[str, bool]]:
-    """Cases with many blocks far from the others, and whether their verdict rests on those blocks.
+def unsteady_cases(effects: Sequence[Effect], margin: float) -> Iterator[UnsteadyCase]:
+    """Cases with many blocks far from the others.
 
-    An undecided case does not: its interval is wide because of them.
+    The verdict of an undecided case does not rest on those blocks: its interval is wide because of them.
     """
     for effect in effects:
         far = len(effect.outliers)
@@ -122,10 +129,14 @@ def _unsteady(effects: Sequence[Effect], margin: float) -> Iterator[tuple[str, b
             f"{'is' if far == 1 else 'are'} far from the others"
         )
         if shifts:
-            unit = "%" if effect.scale == "ratio" else f" {metric.unit}"
-            change = change_of(effect.scale, from_scale(metric, fmean(near)))
-            said += f". Without {'it' if far == 1 else 'them'} the change is {change:+.1f}{unit}: add blocks"
-        yield said, shifts
+            change = _points(metric, change_of(effect.scale, from_scale(metric, fmean(near))))
+            said += f". Without {'it' if far == 1 else 'them'} the change is {change}: add blocks"
+        yield UnsteadyCase(said, shifts)
+
+
+def _points(metric: Metric, change: float) -> str:
+    """A change in percent, or in the metric's own unit."""
+    return f"{change:+.1f}" + ("%" if metric.scale == "ratio" else f" {metric.unit}")
 
 
 def _size(metric: Metric, value: float, margin: float) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from linerate.workload.fio.lexer import JobOption, JobSection, shorten
+from linerate.workload.fio.lexer import JobOption, JobSection, printable
 from linerate.workload.fio.refused import ASYNCHRONOUS, REFUSED_ENGINES, SYNCHRONOUS
 from linerate.workload.fio.tables import JobEffect, JobKeyword, find_keyword, nearest_keyword
 from linerate.workload.fio.values import (
@@ -141,7 +141,9 @@ def _merge(into: dict[str, JobOption], options: Sequence[JobOption], problems: P
                 if close
                 else "docs/fio.md lists the keywords; those of engines that are refused are not among them"
             )
-            problems.error(option.place, f"{option.text}: unknown keyword {shorten(option.keyword)!r}", hint)
+            problems.error(
+                option.place, f"{option.text}: unknown keyword {printable(option.keyword)!r}", hint
+            )
             continue
         if option.value is None and not row.alone:
             problems.error(option.place, f"{option.text}: no value", f"write {row.name}={row.accepted}")

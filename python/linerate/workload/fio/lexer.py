@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from linerate.errors import UserError
-from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.problems import Problems, SourceLocation, shorten
 
 LINE_BYTES_MAX = 8192
 """fio's limit."""
@@ -32,7 +32,6 @@ _LINES_MAX = 50_000
 _ALL_LINES_MAX = 1_000_000
 _BLANKS = " \t\r\f\v"
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_SHOWN = 60
 _NAME_MAX = 200
 _HINT = "write [name] for a job, and keyword=value lines below it"
 
@@ -48,7 +47,7 @@ class JobOption:
     @property
     def text(self) -> str:
         """As in the file, without blanks and comment."""
-        return shorten(self.keyword if self.value is None else f"{self.keyword}={self.value}")
+        return printable(self.keyword if self.value is None else f"{self.keyword}={self.value}")
 
 
 @dataclass(slots=True)
@@ -61,10 +60,9 @@ class JobSection:
     options: list[JobOption] = field(default_factory=list)
 
 
-def shorten(text: str) -> str:
+def printable(text: str) -> str:
     """A text of a file for a message: at most 60 characters, all printable."""
-    cut = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-    return "".join(char if char.isprintable() else "?" for char in cut)
+    return "".join(char if char.isprintable() else "?" for char in shorten(text))
 
 
 def read_sections(path: Path, substitutions: Mapping[str, str], problems: Problems) -> list[JobSection]:
@@ -78,7 +76,7 @@ def read_sections(path: Path, substitutions: Mapping[str, str], problems: Proble
     where = SourceLocation(str(path), 0)
     for name, value in substitutions.items():
         if name not in reader.used:
-            problems.error(where, f"{name}={shorten(value)} was given, but no ${{{name}}} is there")
+            problems.error(where, f"{name}={printable(value)} was given, but no ${{{name}}} is there")
     return reader.sections
 
 
@@ -140,21 +138,21 @@ class _Reader:
     def _section(self, place: SourceLocation, line: str, *, included: bool) -> None:
         name, bracket, rest = line[1:].partition("]")
         if not bracket or rest.strip() or not 0 < len(name) <= _NAME_MAX or not name.isprintable():
-            what = f"{shorten(line)}: not the name of a section"
+            what = f"{printable(line)}: not the name of a section"
             self._problems.error(place, what, f"write [name], with at most {_NAME_MAX} characters")
         elif included:
-            what = f"{shorten(line)}: an included file has no sections of its own"
+            what = f"{printable(line)}: an included file has no sections of its own"
             self._problems.error(place, what, "put the section into the file that includes it")
             return
         is_global = name.startswith("global")
         if is_global and name != "global":
-            what = f"[{shorten(name)}] is read as [global], as fio does: the name begins with global"
+            what = f"[{printable(name)}] is read as [global], as fio does: the name begins with global"
             self._problems.notice(place, what)
         self.sections.append(JobSection(place, name, is_global))
 
     def _line(self, path: Path, place: SourceLocation, line: str, chain: tuple[tuple[int, int], ...]) -> None:
         if not self.sections:
-            self._problems.error(place, f"{shorten(line)}: outside of a section", _HINT)
+            self._problems.error(place, f"{printable(line)}: outside of a section", _HINT)
             return
         if re.match(r"include[\s=]", line) or line == "include":
             self._include(path, place, line[len("include") :].lstrip(_BLANKS + "=").strip(_BLANKS), chain)
@@ -163,10 +161,10 @@ class _Reader:
         stripped = value.strip(_BLANKS)
         keyword = keyword.rstrip(_BLANKS)
         if not keyword or re.search(r"[^\w-]", keyword):
-            self._problems.error(place, f"{shorten(line)}: not keyword=value", _HINT)
+            self._problems.error(place, f"{printable(line)}: not keyword=value", _HINT)
             return
         if equals and not stripped:
-            self._problems.error(place, f"{shorten(line)}: no value", f"write {keyword}=VALUE")
+            self._problems.error(place, f"{printable(line)}: no value", f"write {keyword}=VALUE")
             return
         filled = self._filled(place, stripped) if equals else None
         self.sections[-1].options.append(JobOption(place, keyword, filled))
@@ -178,12 +176,14 @@ class _Reader:
         beside = path.parent / name
         found = next((one for one in (Path(name), beside) if name and one.is_file()), None)
         if found is None:
-            what = f"include {shorten(name)}: no such file"
+            what = f"include {printable(name)}: no such file"
             self._problems.error(place, what, f"looked for {name} and {beside.absolute()}" if name else "")
             return
         identity = (found.stat().st_dev, found.stat().st_ino)
         if identity in chain:
-            self._problems.error(place, f"include {shorten(name)}: the file includes itself", "end the loop")
+            self._problems.error(
+                place, f"include {printable(name)}: the file includes itself", "end the loop"
+            )
             return
         self.read(found, str(found), chain)
 
@@ -196,7 +196,7 @@ class _Reader:
             if given is None:
                 self._problems.error(
                     place,
-                    f"${{{shorten(name)}}} has no value",
+                    f"${{{printable(name)}}} has no value",
                     f"set it in the environment, or give {name}=VALUE after the file",
                 )
                 return ""

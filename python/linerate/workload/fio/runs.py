@@ -7,7 +7,7 @@ from typing import Any
 
 from linerate.workload.fio.jobs import FioJob
 from linerate.workload.fio.parts import Use, files_of, shares_of, uses_of
-from linerate.workload.fio.volumes import JobVolumes, file_name
+from linerate.workload.fio.volumes import JobVolumes, file_name, unused_name
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
 from linerate.workload.problems import Problems, SourceLocation
@@ -64,7 +64,7 @@ def _step(
         streams = [stream.model_copy(update={"stop_at_end": True}) for stream in streams]
     kept = any(stream.share_percent is not None for stream in streams)
     name = jobs[0].name if len(jobs) == 1 else f"{jobs[0].name}+{len(jobs) - 1}"
-    label = _label(name, labels)
+    label = unused_name(name, labels, " ")
     elapsed_s, warmup_s = times["elapsed_s"], times["warmup_s"]
     spec = RunSpec(
         name=label,
@@ -110,15 +110,6 @@ def _note_places(jobs: Sequence[FioJob], problems: Problems) -> None:
         ):
             what = f"[{job.name}]: {job.copies} copies go through the same blocks, as in fio: a cache may answer most"
             problems.notice(job.place, what)
-
-
-def _label(name: str, labels: set[str]) -> str:
-    number, label = 1, name
-    while label in labels:
-        number += 1
-        label = f"{name} {number}"
-    labels.add(label)
-    return label
 
 
 def _interval_s(elapsed_s: float, warmup_s: float) -> float:

@@ -177,7 +177,9 @@ def _streams(placed: Sequence[tuple[str, Use, VolumeRegion | None]], problems: P
     for (job_id, region, _), those in groups.items():
         job = those[0][1].job
         numbers[job_id] += 1
-        name = _unique(job.name if streams_of[job_id] == 1 else f"{job.name}.{numbers[job_id]}", taken)
+        name = unused_name(
+            job.name if streams_of[job_id] == 1 else f"{job.name}.{numbers[job_id]}", taken, "-"
+        )
         rates = [use.rate_iops for _, use in those if use.rate_iops is not None]
         stream = StreamSpec(
             name=name,
@@ -216,10 +218,11 @@ def _by_direction(stream: StreamSpec, use: Use, *, alone: bool, problems: Proble
     ]
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def unused_name(name: str, taken: set[str], joint: str) -> str:
+    """The name, or that with the first free number from 2 on behind `joint`; it is taken from then on."""
     number, one = 1, name
     while one in taken:
         number += 1
-        one = f"{name}-{number}"
+        one = f"{name}{joint}{number}"
     taken.add(one)
     return one

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.errors import UserError
-from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.problems import Problems, SourceLocation, shorten
 
 _HIDDEN = {" ": "\ue000", ",": "\ue001", "=": "\ue002", "-": "\ue003", "\t": "\ue004"}
 _HIDE = str.maketrans(_HIDDEN)
@@ -30,7 +30,6 @@ _UNHIDE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
 _TRIMMED = "".join(map(chr, range(33)))
 _KEYWORD = re.compile(r"([a-zA-Z_]{2,})[ \t]*=")
 _LEFT_OVER = re.compile(r"=([$!](?!host\b)\w+)")
-_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,7 @@ class _LenientCut:
         return head + tail if head.endswith("=") and not after_comma_only else None
 
     def _note(self, place: SourceLocation, head: str, grown: str) -> None:
-        added = _shorten(unhide(grown[len(head) :].lstrip(",").rstrip(",")))
+        added = shorten(unhide(grown[len(head) :].lstrip(",").rstrip(",")))
         if head.endswith(","):
             effect = "would drop it and go on in the next line"
         elif head.count("(") > head.count(")"):
@@ -249,10 +248,6 @@ class _LenientCut:
 def _at_blank(text: str) -> tuple[str, str]:
     head, _, tail = text.partition(" ")
     return head, tail.lstrip()
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 def _split(text: str) -> list[tuple[int, str]]:
@@ -273,7 +268,7 @@ def _split(text: str) -> list[tuple[int, str]]:
 
 
 def _parameter(place: SourceLocation, piece: str, problems: Problems) -> Parameter | None:
-    shown = _shorten(unhide(piece))
+    shown = shorten(unhide(piece))
     keyword, equals, value = piece.partition("=")
     if piece.count("(") != piece.count(")"):
         problems.error(place, f"{shown}: a parenthesis is missing", "write keyword=(value,value)")
