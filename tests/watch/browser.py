@@ -111,7 +111,7 @@ def chromium() -> Iterator[Tab]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        with connect(_address(profile, process), max_size=None) as connection:
+        with connect(_address(profile, process), max_size=None, ping_interval=None) as connection:
             yield Tab(connection)
     finally:
         process.terminate()
