@@ -80,7 +80,7 @@ PYTHON_LAYERS = (
     {"lab"},
     {"analysis"},
     {"run"},
-    {"cluster"},
+    {"cluster", "probe"},
     {"study"},
     {"history"},
     {"report"},

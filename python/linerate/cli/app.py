@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings, watch
+from linerate.cli import INTERRUPTED, check, demo, discover, probe, report, run, schema, settings, watch
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.job import presets
@@ -41,6 +41,7 @@ app.add_typer(array.app, name="array")
 app.add_typer(lab.app, name="lab")
 app.add_typer(host.app, name="host")
 app.command("discover")(discover.discover)
+app.command("probe")(probe.probe)
 app.command("report")(report.report)
 app.command("watch")(watch.watch)
 app.command("check")(check.check)

@@ -109,6 +109,13 @@ def with_settings(
     )
 
 
+def session_of(settings: Sequence[str]) -> SessionSpec:
+    """What --set says of the one iSCSI session of a probe."""
+    if _model_of(MultipathTable, "multipath", settings) is not None:
+        raise UserError("--set multipath.*: a probe is for one path", "give iscsi.KEY=VALUE")
+    return _model_of(SessionSpec, "iscsi", settings) or SessionSpec()
+
+
 def _path(text: str) -> PathTable:
     try:
         return parse_path(text)

@@ -1,0 +1,180 @@
+"""`linerate probe`: what one path carries, and what limits it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from json import dumps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linerate.cli.job.flags import Overwrite, Settings
+from linerate.cli.job.overwrite import consent_of
+
+if TYPE_CHECKING:
+    from linerate.probe import Survey, TrialResult
+    from linerate.probe.survey import Tell
+
+SECONDS = 60.0
+SECONDS_MIN = 5.0
+
+
+def probe(
+    target: Annotated[
+        str, typer.Argument(metavar="URL", help="A LUN: iscsi://[user%secret@]host[:port]/target/lun.")
+    ],
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=SECONDS_MIN, max=3600.0, help="Time for all trials together.")
+    ] = SECONDS,
+    write: Annotated[
+        bool, typer.Option("--write", help="Try writes too. They destroy the data on the volume.")
+    ] = False,
+    overwrite: Overwrite = None,
+    settings: Settings = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+) -> None:
+    """Find out in a minute what one path to a LUN carries, what limits it, and which two settings to try.
+
+    Reads only, unless --write is given.
+    """
+    from linerate.cli.job.options import session_of
+    from linerate.probe import ProbeRequest, survey
+    from linerate.workload.spec import VolumeSpec
+    from linerate.workload.url import parse_target
+
+    place = parse_target(target)
+    volume = VolumeSpec(
+        name="volume",
+        url=place.url,
+        user=place.user,
+        secret=place.secret,
+        mutual_user=place.mutual_user,
+        mutual_secret=place.mutual_secret,
+        iscsi=place.iscsi.merged(session_of(settings or ())),
+    )
+    asked = ProbeRequest(volume, consent_of(overwrite, json=json), seconds, writes=write)
+    with _progress() as tell:
+        found = survey(asked, tell)
+    typer.echo(dumps(_object(found)) if json else "\n".join(_lines(found)))
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """What is done now, on standard error: a bar on a terminal, else one line for each trial."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    out = Console(stderr=True, highlight=False)
+    if not out.is_terminal:
+        said: set[str] = set()
+
+        def line(doing: str, _share: float) -> None:
+            if doing not in said:
+                said.add(doing)
+                sys.stderr.write(f"{doing}\n")
+
+        yield line
+        return
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=out, transient=True) as progress:
+        task = progress.add_task("", total=1.0)
+        yield lambda doing, share: progress.update(task, description=doing, completed=share)
+
+
+_HEADS = ("trial", "I/Os per s", "MB/s", "p50 ms", "p99 ms", "CPUs")
+
+
+def _lines(found: Survey) -> Iterator[str]:
+    """The path, what was negotiated, the trials, the limit and what to try."""
+    seen = found.evidence
+    if seen.measured:
+        session = seen.measured["floor"].session
+        yield f"path    {session.get('local_address', '?')} -> {session.get('peer_address', '?')}{_port(found)}"
+        yield f"login   {_negotiated(session)}"
+    yield f"frames  {_frames(found)}"
+    if seen.measured:
+        yield from _trials(found)
+    yield ""
+    yield f"limit: {found.diagnosis.sentence}"
+    yield from (f"note:  {note}" for note in found.diagnosis.notes)
+    for number, hint in enumerate(found.diagnosis.hints, 1):
+        yield f"try {number}: {hint.setting}: {hint.why}; `linerate run {hint.study}` shows what it brings"
+
+
+def _trials(found: Survey) -> Iterator[str]:
+    seen = found.evidence
+    rows = [_HEADS, *(_row(one) for one in seen.measured.values())]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    yield ""
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield "  ".join([row[0].ljust(widths[0]), *cells])
+    for name, why in seen.skipped.items():
+        yield f"not tried: {name}: {why}"
+    if "write" not in seen.measured:
+        yield "not tried: writes; they destroy data (--write)"
+
+
+def _port(found: Survey) -> str:
+    seen = found.evidence
+    if not seen.port:
+        return ""
+    rate = f", {seen.port_mbit_s:,.0f} Mbit/s" if seen.port_mbit_s else ""
+    mtu = f", MTU {seen.frames.port_mtu_bytes}" if seen.frames.port_mtu_bytes else ""
+    return f" (port {seen.port}{rate}{mtu})"
+
+
+def _frames(found: Survey) -> str:
+    frames = found.evidence.frames
+    if frames.why_not:
+        return f"not known: {frames.why_not}"
+    parts = [f"up to {frames.largest_bytes} bytes arrive"]
+    if frames.refused:
+        parts.append(f"{min(frames.refused)} and more are refused")
+    if frames.lost:
+        parts.append(f"{', '.join(map(str, frames.lost))} vanish")
+    return f"{'; '.join(parts)}; round trip {frames.rtt_ms:.3g} ms"
+
+
+def _negotiated(session: Any) -> str:
+    keys = (
+        ("header digest", "header_digest"),
+        ("data digest", "data_digest"),
+        ("first burst", "first_burst_bytes"),
+        ("largest burst", "max_burst_bytes"),
+        ("data segment", "peer_max_recv_data_segment_bytes"),
+        ("receive buffer", "recv_buffer_bytes"),
+        ("MSS", "snd_mss"),
+        ("congestion control", "congestion_control"),
+    )
+    return ", ".join(f"{title} {session[key]}" for title, key in keys if key in session)
+
+
+def _row(one: TrialResult) -> tuple[str, ...]:
+    return (
+        one.trial.title,
+        f"{one.iops:,.0f}",
+        f"{one.mb_s:,.1f}",
+        f"{one.p50_ms:.3g}",
+        f"{one.p99_ms:.3g}",
+        f"{one.load_cores:.2f}",
+    )
+
+
+def _object(found: Survey) -> dict[str, Any]:
+    """For programs; units in the names."""
+    return {
+        "schema": "linerate.probe/1",
+        "limit": found.diagnosis.limit,
+        "sentence": found.diagnosis.sentence,
+        "notes": found.diagnosis.notes,
+        "hints": [asdict(hint) for hint in found.diagnosis.hints],
+        "port": found.evidence.port,
+        "port_mbit_s": found.evidence.port_mbit_s,
+        "frames": asdict(found.evidence.frames),
+        "trials": {name: asdict(one) for name, one in found.evidence.measured.items()},
+        "skipped": dict(found.evidence.skipped),
+    }

@@ -1,0 +1,74 @@
+"""What a probe has seen, before anything is concluded from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from linerate.probe.frames import FrameSizes
+from linerate.probe.trials import Name, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """What TCP counted in one trial."""
+
+    rtt_us: float = 0.0
+    """Smoothed; holds the time for which the array delays its acknowledgements."""
+    sent_segments: int = 0
+    retransmits: int = 0
+    received_segments: int = 0
+    """From bytes and MSS: the kernel counts merged ones."""
+    out_of_order: int = 0
+    """Received segments that came after a gap, of all TCP connections in this network namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """One trial: its figures, and what was negotiated. MB are 10^6 bytes."""
+
+    trial: Trial
+    iops: float
+    mb_s: float
+    p50_ms: float
+    p99_ms: float
+    load_cores: float
+    """CPUs that the load used, without its polls."""
+    workers: int
+    host_busy_percent: float | None
+    """Of all CPUs of this host, whatever used them."""
+    tcp: Tcp = Tcp()
+    session: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """Most that may be on the way at once."""
+        return self.trial.size_bytes * self.trial.outstanding
+
+    @property
+    def is_host_full(self) -> bool:
+        """Whether the load threads had no time left."""
+        return self.workers > 0 and self.load_cores >= 0.9 * self.workers
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All trials of a probe by name, the frames, and the port of this host.
+
+    Without trials no I/O was answered, because large frames vanish.
+    """
+
+    measured: Mapping[Name, TrialResult]
+    frames: FrameSizes
+    port: str = ""
+    port_mbit_s: float | None = None
+    skipped: Mapping[Name, str] = field(default_factory=dict)
+    """Trials that could not run, and why."""
+
+    @property
+    def rtt_ms(self) -> float:
+        """Round trip of the network: of an echo; without one, of TCP, which cannot be longer than an I/O."""
+        if self.frames.rtt_ms is not None:
+            return self.frames.rtt_ms
+        return min(self.measured["floor"].tcp.rtt_us / 1000, self.measured["floor"].p50_ms)

@@ -1,0 +1,121 @@
+"""Runs one trial in the data plane and gives its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from linerate import _core
+from linerate.analysis import summarise_interval
+from linerate.analysis.summary import StepSummary
+from linerate.errors import HostError
+from linerate.probe.evidence import Tcp, TrialResult
+from linerate.probe.trials import Trial
+from linerate.results import Usage, interval_from_core
+from linerate.workload import RunSpec
+from linerate.workload.spec import SizeMix, StreamSpec, VolumeRegion, VolumeSpec
+
+WARM_UP_SHARE = 0.2
+INTERVAL_S = 0.5
+PULL_S = 0.2
+MSS_USUAL_BYTES = 1448
+NETSTAT = Path("/proc/net/netstat")
+
+
+def run_spec(volume: VolumeSpec, trial: Trial, seconds: float) -> RunSpec:
+    """The trial on this volume; `seconds` with its warm-up. Its sessions are volumes that are the same LUN."""
+    iscsi = volume.iscsi
+    if trial.connections > 1:
+        iscsi = iscsi.model_copy(update={"connections": trial.connections})
+    names = [volume.name]
+    if trial.sessions > 1:
+        names = [f"{volume.name}#{number}" for number in range(1, trial.sessions + 1)]
+    outstanding = trial.outstanding // trial.sessions
+    region = None
+    if trial.only_bytes is not None:
+        region = VolumeRegion(unit="bytes", start=0, end=trial.only_bytes)
+    return RunSpec(
+        name=f"probe {trial.name}",
+        warmup_s=WARM_UP_SHARE * seconds,
+        elapsed_s=(1 - WARM_UP_SHARE) * seconds,
+        interval_s=INTERVAL_S,
+        volumes=tuple(
+            volume.model_copy(update={"name": name, "outstanding": outstanding, "iscsi": iscsi})
+            for name in names
+        ),
+        streams=(
+            StreamSpec(
+                name=trial.name,
+                volumes=tuple(names),
+                sizes=SizeMix(parts=((trial.size_bytes, 100.0),)),
+                read_percent=0.0 if trial.is_write else 100.0,
+                random_percent=100.0 if trial.is_random else 0.0,
+                range=region,
+            ),
+        ),
+    )
+
+
+def measure(spec: RunSpec, trial: Trial, tick: Callable[[], None] = lambda: None) -> TrialResult:
+    """The figures of a trial. Calls `tick` a few times per second. Raises LinerateError, also for I/O errors."""
+    before = out_of_order_segments()
+    run = _core.Run.start(spec.seam_json())
+    facts = run.facts()
+    try:
+        while not run.finished:
+            run.next_interval(PULL_S)
+            tick()
+    except BaseException:
+        run.stop()
+        run.finish()
+        raise
+    end = run.finish()
+    if end.error is not None:
+        raise end.error
+    total = interval_from_core(end.total)
+    summary = summarise_interval(total)
+    if summary.total.errors or not summary.total.ios:
+        raise HostError(
+            f"{trial.title}: {summary.total.errors} I/Os failed, {summary.total.ios} were done",
+            "see the array's log; `linerate run` on this volume shows each error",
+        )
+    return _measured(trial, summary, total.usage, facts, max(0, out_of_order_segments() - before))
+
+
+def _measured(
+    trial: Trial, summary: StepSummary, usage: Usage, facts: Mapping[str, Any], gaps: int
+) -> TrialResult:
+    session = dict(facts["volumes"][0].get("session") or {})
+    total = summary.total
+    p50, p99 = total.quantile(0.5), total.quantile(0.99)
+    return TrialResult(
+        trial=trial,
+        iops=total.iops,
+        mb_s=total.bytes / summary.seconds / 1e6,
+        p50_ms=p50.value_ms if p50 else total.mean_ms,
+        p99_ms=p99.value_ms if p99 else total.max_ms,
+        load_cores=summary.usage.load_cores,
+        workers=int(facts.get("workers") or 0),
+        host_busy_percent=summary.usage.cpu_busy_percent,
+        tcp=Tcp(
+            rtt_us=summary.usage.rtt_us_mean,
+            sent_segments=usage.data_segments_sent,
+            retransmits=usage.retransmits,
+            received_segments=round(usage.bytes_received / max(1, session.get("snd_mss") or MSS_USUAL_BYTES)),
+            out_of_order=gaps,
+        ),
+        session=session,
+    )
+
+
+def out_of_order_segments(netstat: Path = NETSTAT) -> int:
+    """TCP segments of this network namespace that came after a gap (TcpExt TCPOFOQueue); 0 if it is not counted."""
+    try:
+        lines = netstat.read_text("ascii").splitlines()
+    except OSError:
+        return 0
+    for names, values in zip(lines[::2], lines[1::2], strict=False):
+        if names.startswith("TcpExt:"):
+            return int(dict(zip(names.split(), values.split(), strict=False)).get("TCPOFOQueue", 0))
+    return 0

@@ -1,0 +1,171 @@
+"""`linerate probe` as a user calls it: on an array, and in a virtual SAN with planted faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import COMMAND, environment, linerate
+from tests.lab.conftest import unique, with_rights
+from tests.support.serving import serving
+
+IQN = "iqn.2026-11.lab.linerate:probe"
+ARRAY = """
+portals = ["127.0.0.1:0"]
+
+[[targets]]
+name = "iqn.2026-11.lab.linerate:probe"
+
+[[targets.volumes]]
+lun = 0
+name = "v1"
+kind = "memory"
+size = "64m"
+
+[[targets.volumes]]
+lun = 1
+name = "v2"
+kind = "file"
+path = "{path}"
+"""
+SAN = """
+[link]
+rate = "100mbit"
+delay = "100us"
+
+[[switch]]
+name = "sw1"
+
+[[host]]
+name = "h1"
+port = [{ name = "p0", switch = "sw1" }]
+
+[[array]]
+name = "a1"
+port = [{ name = "p0", switch = "sw1" }]
+volume = [{ name = "v1", size = "64m" }]
+"""
+TIMEOUT_S = 120.0
+TRIALS = {"floor", "cached", "small", "large", "sessions", "connections"}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("array")
+    (folder / "mail").write_bytes(b"mail of a user\n" * 100_000)
+    os.truncate(folder / "mail", 64 << 20)
+    with serving(folder, ARRAY.format(path=folder / "mail")) as portal:
+        yield f"iscsi://{portal}/{IQN}/0"
+
+
+def test_text_and_trials(url: str) -> None:
+    done = linerate("probe", url, "--seconds", "5")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("path    127.0.0.1:")
+    assert "not tried: writes; they destroy data (--write)" in lines
+    assert sum(line.startswith("limit: ") for line in lines) == 1
+    assert [line[:5] for line in lines[-2:]] == ["try 1", "try 2"]
+    assert "frame sizes" in done.stderr
+
+
+def test_json(url: str) -> None:
+    done = linerate("probe", url, "--seconds", "5", "--json", "--set", "iscsi.header_digest=crc32c")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["schema"] == "linerate.probe/1"
+    assert set(found["trials"]) == TRIALS
+    assert all(one["iops"] > 0 for one in found["trials"].values())
+    assert found["trials"]["floor"]["session"]["header_digest"] == "crc32c"
+    assert found["trials"]["connections"]["session"]["connections"] == 4
+
+
+def test_writes_need_a_word(url: str) -> None:
+    done = linerate("probe", url, "--seconds", "5", "--write", "--overwrite", "all", "--json")
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout)["trials"]) == TRIALS | {"write_floor", "write"}
+    refused = linerate("probe", f"{url[:-1]}1", "--seconds", "5", "--write")
+    assert refused.returncode == 2
+    assert "--overwrite" in refused.stderr
+    assert linerate("probe", f"{url[:-1]}1", "--seconds", "5").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("null:8g", "iSCSI volume"),
+        ("iscsi://127.0.0.1:1/iqn.2026-11.lab:none/0", "127.0.0.1:1"),
+        ("iscsi://127.0.0.1:1", "name is missing"),
+    ],
+)
+def test_bad_targets(target: str, words: str) -> None:
+    done = linerate("probe", target, "--seconds", "5")
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+class San:
+    """A virtual SAN of one host and one array, and probes from its host."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def lab(self, *words: str) -> None:
+        """Runs `linerate lab ...` on it."""
+        self._run(*COMMAND, "lab", *words, "--lab", self._name)
+
+    def probe(self, *more: str) -> dict[str, Any]:
+        """What `linerate probe --json` says."""
+        inside = [*COMMAND, "probe", "iscsi://10.231.1.101/iqn.2026-11.lab.linerate:a1/0", "--json"]
+        said = self._run(
+            *COMMAND, "lab", "exec", "--lab", self._name, "h1", "--", *inside, "--seconds", "10", *more
+        )
+        return dict(json.loads(said.splitlines()[-1]))
+
+    def _run(self, *command: str) -> str:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def san(tmp_path_factory: pytest.TempPathFactory) -> Iterator[San]:
+    name = unique("probe")
+    file = tmp_path_factory.mktemp("san") / "san.toml"
+    file.write_text(SAN)
+    up = with_rights("user", (*COMMAND, "lab", "up", str(file), "--fabric", "user", "--name", name))
+    done = subprocess.run(up, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    if done.returncode:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    try:
+        yield San(name)
+    finally:
+        subprocess.run([*COMMAND, "lab", "down", name], timeout=TIMEOUT_S, check=True, capture_output=True)
+
+
+@pytest.mark.long
+def test_virtual_san_with_planted_faults(san: San) -> None:
+    """One after the other: each probe sees one fault."""
+    window = ("--set", "iscsi.recv_buffer_bytes=32768")
+    san.lab("link", "h1.p0", "--delay", "2ms")
+    small = san.probe(*window)
+    assert small["limit"] == "window", small
+    san.lab("link", "h1.p0", "--delay", "100us", "--loss", "0.1%")
+    lossy = san.probe()
+    assert lossy["limit"] == "loss", lossy
+    san.lab("link", "h1.p0", "--loss", "0", "--mtu", "9000")
+    mismatch = san.probe()
+    assert mismatch["limit"] == "line", mismatch
+    assert "above 1500 bytes vanish" in mismatch["notes"][0]
+    san.lab("link", "a1.p0", "--mtu", "9000")
+    san.lab("fault", "mtu", "h1.p0", "1500")
+    hole = san.probe()
+    assert (hole["limit"], hole["trials"]) == ("mtu black hole", {})

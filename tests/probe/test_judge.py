@@ -1,0 +1,125 @@
+"""The judgement of a probe: each planted cause is named, and a healthy path has none of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from linerate.probe import FrameSizes, Tcp, judge, trials
+from linerate.probe.judge import HINTS
+from linerate.probe.trials import Name
+from linerate.settings import find
+from linerate.study import shipped_studies
+
+from tests.probe.evidence import RTT_MS, evidence, without_trials
+
+HOLE = FrameSizes(9000, (576, 1280, 1500), (), (2000, 9000), RTT_MS)
+GAPS = Tcp(received_segments=100_000, out_of_order=2500)
+FULL_MB_S = 117.7  # 1 Gbit/s at MTU 1500
+
+Changes = dict[Name, dict[str, Any]]
+BULK: tuple[Name, ...] = ("large", "sessions", "connections")
+PLANTED: dict[str, tuple[str, Changes, tuple[str, ...]]] = {
+    "retransmits": (
+        "loss",
+        {"write": {"tcp": Tcp(sent_segments=20_000, retransmits=90)}},
+        ("90 segments that this host sent (0.1 %)",),
+    ),
+    "gaps": ("loss", {"large": {"tcp": GAPS}}, ("2,500 segments that came in (1.5 %) followed a gap",)),
+    "stall of reads": ("delayed acknowledgement", {"floor": {"p50_ms": 40.4, "p99_ms": 41.0}}, ("40 ms",)),
+    "stall of some writes": (
+        "delayed acknowledgement",
+        {"write_floor": {"p99_ms": 43.0}},
+        ("43 ms", "8K random"),
+    ),
+    "late acknowledgement": ("delayed acknowledgement", {"floor": {"p99_ms": 201.0}}, ("201 ms",)),
+    "full line": (
+        "line",
+        {name: {"mb_s": FULL_MB_S} for name in BULK},
+        ("1 Gbit/s", "10 Gbit/s", "narrower"),
+    ),
+    "small window": (
+        "window",
+        {"large": {"mb_s": 60.0}, "sessions": {"mb_s": 200.0}, "connections": {"mb_s": 190.0}},
+        ("60 MB/s", "12 KiB", "4096 KiB", "4 sessions carry 200"),
+    ),
+    "full load thread": ("this host's CPU", {"large": {"load_cores": 0.97}}, ("0.97 CPUs",)),
+    "busy host": ("this host's CPU", {"small": {"host_busy_percent": 96.0}}, ("96 % busy",)),
+    "slow disks": ("disks", {"floor": {"p50_ms": 8.0}}, ("8 ms", "0.25 ms", "0.2 ms")),
+    "busy array": ("array", {"floor": {"p50_ms": 2.0}, "cached": {"p50_ms": 1.9}}, ("2 ms", "20,000")),
+    "round trip": ("round trip", {}, ("0.2 ms of the 0.25 ms",)),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_cause_is_named(name: str) -> None:
+    limit, changes, words = PLANTED[name]
+    answer = judge(evidence(changes))
+    assert answer.limit == limit
+    assert all(word in answer.sentence for word in words), answer.sentence
+    assert len(answer.hints) == 2
+
+
+def test_frames_that_vanish_are_the_limit_only_if_tcp_sends_them() -> None:
+    stalled = judge(without_trials(HOLE))
+    assert stalled.limit == "mtu black hole"
+    assert "above 1500 bytes vanish" in stalled.sentence
+    assert "logged in" in stalled.sentence
+    large = {"snd_mss": 8948}
+    assert judge(evidence({"floor": {"session": large}}, HOLE)).limit == "mtu black hole"
+    agreed = judge(evidence(frames=HOLE))
+    assert agreed.limit == "round trip"
+    assert "vanish" in agreed.notes[0]
+
+
+def test_frames_that_are_refused_are_no_black_hole() -> None:
+    refused = FrameSizes(9000, (576, 1280, 1500), (2000, 9000), (), RTT_MS)
+    answer = judge(evidence(frames=refused))
+    assert (answer.limit, answer.notes) == ("round trip", ())
+
+
+def test_slow_disks_beside_a_full_line() -> None:
+    full: Changes = {name: {"mb_s": FULL_MB_S} for name in BULK}
+    answer = judge(evidence(full | {"floor": {"p50_ms": 12.0}}))
+    assert answer.limit == "disks"
+    assert answer.notes[0].startswith("For large sequential I/O: The line is full")
+
+
+def test_a_line_that_one_session_does_not_fill_is_not_its_limit() -> None:
+    changes: Changes = {name: {"mb_s": FULL_MB_S} for name in BULK} | {"large": {"mb_s": 30.0}}
+    assert judge(evidence(changes)).limit == "window"
+
+
+def test_a_loopback_reorders_and_has_no_line() -> None:
+    changes: Changes = {"large": {"tcp": GAPS, "mb_s": FULL_MB_S}}
+    assert judge(replace(evidence(changes), port="lo")).limit == "round trip"
+
+
+def test_a_few_segments_sent_again_are_no_loss() -> None:
+    assert judge(evidence({"floor": {"tcp": Tcp(sent_segments=100, retransmits=9)}})).limit == "round trip"
+
+
+def test_nothing_full() -> None:
+    answer = judge(evidence({"floor": {"p50_ms": 0.5}, "cached": {"p50_ms": 0.5}}))
+    assert answer.limit == "unknown"
+    assert "Nothing was full" in answer.sentence
+
+
+def test_without_an_echo_tcp_tells_the_round_trip() -> None:
+    seen = evidence(frames=FrameSizes(1500, why_not="the array answers no echo (ping)"))
+    assert seen.rtt_ms == pytest.approx(RTT_MS)
+    late = evidence({"floor": {"tcp": Tcp(rtt_us=40_000)}}, seen.frames)
+    assert late.rtt_ms == late.measured["floor"].p50_ms
+
+
+def test_hints_name_settings_and_studies_that_exist() -> None:
+    studies = set(shipped_studies())
+    for hint in (hint for hints in HINTS.values() for hint in hints):
+        assert hint.study in studies
+        find(hint.setting.partition("=")[0])
+
+
+def test_writes_are_tried_only_where_they_are_wanted() -> None:
+    assert not any(trial.is_write for trial in trials(writes=False))
+    assert sum(trial.is_write for trial in trials(writes=True)) == 2
