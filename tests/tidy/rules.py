@@ -80,7 +80,7 @@ PYTHON_LAYERS = (
     {"lab"},
     {"analysis"},
     {"run"},
-    {"cluster", "probe"},
+    {"cluster", "probe", "scale"},
     {"study"},
     {"history"},
     {"report"},

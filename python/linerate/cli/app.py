@@ -14,11 +14,12 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import INTERRUPTED, check, demo, discover, probe, report, run, schema, settings, watch
+from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings, watch
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.job import presets
 from linerate.cli.lab import verbs as lab
+from linerate.cli.limits import probe, scale
 from linerate.cli.numbers import compare, export, history
 from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
@@ -42,6 +43,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(host.app, name="host")
 app.command("discover")(discover.discover)
 app.command("probe")(probe.probe)
+app.command("scale")(scale.scale)
 app.command("report")(report.report)
 app.command("watch")(watch.watch)
 app.command("check")(check.check)

@@ -224,10 +224,15 @@ def _this_host(seen: Evidence) -> str:
     for name in ("large", "small"):
         one = seen.measured[name]
         busy = one.host_busy_percent or 0.0
-        if one.is_host_full or busy >= HOST_BUSY_PERCENT:
+        if one.is_host_full:
             return (
-                f"The CPUs of this host are the limit: {one.trial.title} use {one.load_cores:.2f} CPUs for the load, "
-                f"and all CPUs are {busy:.0f} % busy."
+                f"The load threads of this host are the limit: {one.trial.title} use {one.load_cores:.2f} CPUs, and "
+                f"there {'is one thread' if one.workers == 1 else f'are {one.workers} threads'}."
+            )
+        if busy >= HOST_BUSY_PERCENT:
+            return (
+                f"The CPUs of this host are the limit: they are {busy:.0f} % busy, and {one.trial.title} use only "
+                f"{one.load_cores:.2f} of them. Other programs, or an array on this machine, use the rest."
             )
     return ""
 
@@ -306,7 +311,7 @@ HINTS: dict[Limit, tuple[Hint, ...]] = {
         Hint("receive_buffer_max_bytes", "nic-tuning", "the largest window on this host; on the array too"),
     ),
     "this host's CPU": (
-        Hint("load.workers", "nic-tuning", "more load threads, where CPUs are left"),
+        Hint("rss", "nic-tuning", "interrupts of the adapter on several CPUs, and other programs elsewhere"),
         Hint("mtu=9000", "mtu-offload", "fewer frames per byte"),
     ),
     "disks": (

@@ -1,0 +1,235 @@
+"""`linerate scale`: the largest load that keeps a threshold of response time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from linerate.cli.job import flags
+from linerate.cli.place import place_of
+
+if TYPE_CHECKING:
+    from linerate.scale import Climb, Law, Reached, Search
+
+SHARES_PERCENT = (70, 80, 90)
+LOAD_MOST = 256
+
+
+class Over(StrEnum):
+    """What grows."""
+
+    THREADS = "threads"
+    VOLUMES = "volumes"
+    RATE = "rate"
+
+
+def scale(
+    words: flags.Words = None,
+    over: Annotated[
+        Over,
+        Option("--over", help="What grows: I/Os in flight per volume, volumes in use, or I/Os per second."),
+    ] = Over.THREADS,
+    until: Annotated[
+        str, Option("--until", metavar="METRIC=TIME", help="Threshold of response time: mean=20ms, p99=20ms.")
+    ] = "mean=20ms",
+    least: Annotated[int, Option("--least", metavar="N", min=1, help="Smallest load.")] = 1,
+    most: Annotated[
+        int | None,
+        Option("--most", metavar="N", min=1, help="Largest load; 256 unless given, or all volumes."),
+    ] = None,
+    repeats: Annotated[
+        int,
+        Option("--repeats", metavar="N", min=2, max=50, help="Most runs of a load that is hard to decide."),
+    ] = 6,
+    resolution: Annotated[
+        float, Option("--resolution", metavar="PERCENT", min=0, max=50, help="Gap at which the search ends.")
+    ] = 0.0,
+    preset: flags.Preset = None,
+    target: flags.Targets = None,
+    map_: flags.Maps = None,
+    volumes: flags.Volumes = None,
+    size: flags.Size = None,
+    overwrite: flags.Overwrite = None,
+    elapsed: flags.Elapsed = None,
+    warmup: flags.Warmup = None,
+    set_: flags.Settings = None,
+    virtual_time: flags.VirtualTime = None,
+    dry_run: flags.DryRun = False,
+    output: flags.Output = None,
+    json: flags.Json = False,
+) -> None:
+    """Find the largest load that keeps a threshold of response time: how many threads, volumes or I/Os per second.
+
+    Each load is a run with a directory of its own, repeated until it is decided; the answer is an interval.
+    """
+    from linerate.scale import check, climb
+
+    growth = _Growth(over, until, least, most, repeats, resolution / 100)
+    place = _Place(words or [], preset, target or [], map_ or [], volumes, set_ or [], virtual_time, output)
+    request = _request(growth, place, (elapsed, warmup, size), overwrite, json=json)
+    check(request)
+    if not json:
+        typer.echo(_plan_text(request))
+    if dry_run:
+        return
+    runs: list[Reached] = []
+    with _progress(json=json) as tell:
+        search = climb(request, lambda reached: tell(_kept(runs, reached)), lambda _event: None)
+    _show(request, search, runs, json=json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """What grows, how far, and until when."""
+
+    over: Over
+    until: str
+    least: int
+    most: int | None
+    repeats: int
+    resolution: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The workload, and where its volumes and its runs are."""
+
+    words: list[str]
+    preset: str | None
+    targets: list[str]
+    maps: list[str]
+    volumes: int | None
+    settings: list[str]
+    virtual_time: Path | None
+    output: Path | None
+
+
+def _request(
+    growth: _Growth,
+    place: _Place,
+    times_and_size: tuple[float | None, float | None, str | None],
+    overwrite: list[str] | None,
+    *,
+    json: bool,
+) -> Climb:
+    """All that was asked for, read and checked. Raises UserError."""
+    from linerate.cli.job import options
+    from linerate.cli.job.overwrite import consent_of
+    from linerate.cli.job.virtual_time import VirtualTime
+    from linerate.run import Here
+    from linerate.scale import Climb, SearchLimits, Threshold
+    from linerate.workload import Overrides
+    from linerate.workload.fewer import volume_names
+
+    threshold = Threshold.parse(growth.until)
+    asked = options.Asked.of(place.words, place.preset)
+    elapsed_s, warmup_s, size = times_and_size
+    overrides = Overrides(elapsed_s=elapsed_s, warmup_s=warmup_s, size_bytes=options.size_bytes(size))
+    overrides = options.with_settings(overrides, place.settings, [], None)
+    computed = VirtualTime.of(place.virtual_time, None)
+    targets = computed.targets(place.targets, place.maps) if computed else place.targets
+    fitted = options.fitted(asked, overrides, targets, place.maps, place.volumes, strict=False)
+    loader = computed or Here()
+    plan = fitted.to_luns(loader).told(json=json)
+    most = growth.most or (len(volume_names(plan)) if growth.over == Over.VOLUMES else LOAD_MOST)
+    return Climb(
+        plan,
+        asked.workload_source(),
+        growth.over.value,
+        threshold,
+        SearchLimits(
+            threshold.limit_ms,
+            growth.least,
+            most,
+            repeats_most=growth.repeats,
+            resolution=growth.resolution,
+        ),
+        place.output or place_of(f"scale-{plan.name}"),
+        consent_of(overwrite, json=json),
+        loader,
+        computed.watch if computed else None,
+    )
+
+
+def _kept(runs: list[Reached], reached: Reached) -> Reached:
+    runs.append(reached)
+    return reached
+
+
+def _plan_text(request: Climb) -> str:
+    from linerate.duration import span_text
+    from linerate.scale.search import runs_of
+
+    least, most = runs_of(request.limits)
+    seconds = request.plan.seconds
+    return (
+        f"{request.plan.name}: the largest number of {request.axis} with a {request.threshold}, from "
+        f"{request.limits.least:,} to {request.limits.most:,}; {least} to {most} runs, "
+        f"{span_text(least * seconds, most * seconds)}"
+    )
+
+
+@contextmanager
+def _progress(*, json: bool) -> Iterator[Callable[[Reached], None]]:
+    """A line for each run."""
+
+    def tell(reached: Reached) -> None:
+        if json:
+            line = {"schema": "linerate.scale.run/1", **asdict(reached), "directory": str(reached.directory)}
+            typer.echo(dumps(line))
+        else:
+            typer.echo(
+                f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s"
+            )
+
+    yield tell
+
+
+def _show(request: Climb, search: Search, runs: list[Reached], *, json: bool) -> None:
+    from linerate.scale import fit, lines
+
+    found = search.capacity()
+    rates: dict[int, list[float]] = {}
+    for run in runs:
+        rates.setdefault(run.load, []).append(run.iops)
+    law = None if request.axis == "rate" else fit(rates)
+    if json:
+        line = {
+            "schema": "linerate.scale/1",
+            "over": request.axis,
+            "until": str(request.threshold),
+            **asdict(found),
+            "runs": len(runs),
+            "law": {**asdict(law.parameters), "peak": law.peak} if law else None,
+            "directory": str(request.directory),
+        }
+        typer.echo(dumps(line))
+        return
+    for text in lines(request, runs, found):
+        typer.echo(text)
+    if law is not None:
+        typer.echo(_law_text(law))
+    if found.kept:
+        loads = ", ".join(f"{share} %: {found.kept * share // 100:,}" for share in SHARES_PERCENT)
+        typer.echo(f"with headroom (of {found.kept:,}): {loads}")
+    typer.echo(f"runs: {request.directory}")
+
+
+def _law_text(law: Law) -> str:
+    """Its parameters, and how far it misses a load that it has not seen."""
+    if law.peak is None:
+        end = "the loads do not show that the rate falls again"
+    else:
+        end = f"the rate is highest at about {law.peak:,.0f}"
+    return (
+        f"Universal Scalability Law: contention {law.parameters.a:.3g}, coherency {law.parameters.b:.2g}; it misses a "
+        f"load that it has not seen by up to {100 * law.largest_error:.1f} %; {end}"
+    )
