@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study import verbs
@@ -93,20 +94,8 @@ def run(
         _show(fitted, where)
         return
     keep = Keep(output, not no_report, vdbench_output, page)
-    with _machine(fitted.plan.name, wait=wait), where.loader() as load:
+    with shared_machine(f"run {fitted.plan.name}", wait=wait), where.loader() as load:
         _run_plan(fitted.to_luns(load).told(json=json), asked, keep, where, load, overwrite, json=json)
-
-
-def _machine(name: str, *, wait: bool) -> AbstractContextManager[None]:
-    """A run inside a lab shares this machine with other labs; a study may not be busy meanwhile."""
-    from linerate.node import inside_lab
-
-    if not inside_lab():
-        return nullcontext()
-    from linerate.cli.study.laboratory import tell_waiting
-    from linerate.lab.machine_lock import machine_lock
-
-    return machine_lock(f"run {name}", Path.cwd(), alone=False, wait=wait, tell=tell_waiting)
 
 
 def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:

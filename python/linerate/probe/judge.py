@@ -42,7 +42,6 @@ MTU_USUAL_BYTES = 1500
 LOOPBACK = "lo"
 RTT_MS_MIN = 0.1  # below, a window of any size is refilled in time
 MORE = 1.4  # several sessions bring more than this: one was held back
-SAME = 1.1
 WINDOW_SHARE = 0.6  # of what was asked to be in flight
 HOST_BUSY_PERCENT = 90.0
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for

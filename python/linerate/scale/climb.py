@@ -156,11 +156,19 @@ def lines(asked: Climb, runs: list[Reached], found: Capacity) -> Iterator[str]:
 
 def answer(asked: Climb, found: Capacity) -> str:
     """The answer in a sentence."""
+    kept, missed, close = found.kept, found.missed, found.undecided
     what = f"{asked.axis} with a {asked.threshold}"
-    if found.kept is None:
-        return f"Even the smallest load, {found.missed:,} {asked.axis}, misses a {asked.threshold}."
-    if found.missed is None:
-        return f"The largest load that was allowed keeps it: at least {found.kept:,} {what}."
-    if found.missed == found.kept + 1:
-        return f"Largest load: {found.kept:,} {what} (95 % confidence)."
-    return f"Largest load: between {found.kept:,} and {found.missed - 1:,} {what} (95 % confidence)."
+    if missed is None and not close:
+        return f"The largest load that was allowed keeps it: at least {kept:,} {what}."
+    if missed == asked.limits.least:
+        return f"Even the smallest load, {missed:,} {asked.axis}, misses a {asked.threshold}."
+    if missed is None:
+        least = f"at least {kept:,} {what}" if kept is not None else f"no number of {what} is sure"
+        return (
+            f"Largest load: {least}; larger ones are too close to the threshold. More repeats or time help."
+        )
+    if kept is None:
+        return f"Largest load: at most {missed - 1:,} {what} (95 % confidence); none is surely below it."
+    if missed == kept + 1:
+        return f"Largest load: {kept:,} {what} (95 % confidence)."
+    return f"Largest load: between {kept:,} and {missed - 1:,} {what} (95 % confidence)."

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linerate.cli.job.flags import Overwrite, Settings
+from linerate.cli.job.flags import Overwrite, Settings, WaitForLab
+from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.overwrite import consent_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def probe(
     ] = False,
     overwrite: Overwrite = None,
     settings: Settings = None,
+    wait: WaitForLab = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
     """Find out in a minute what one path to a LUN carries, what limits it, and which two settings to try.
@@ -56,7 +58,7 @@ def probe(
         iscsi=place.iscsi.merged(session_of(settings or ())),
     )
     asked = ProbeRequest(volume, consent_of(overwrite, json=json), seconds, writes=write)
-    with _progress() as tell:
+    with shared_machine("probe", wait=wait), _progress() as tell:
         found = survey(asked, tell)
     typer.echo(dumps(_object(found)) if json else "\n".join(_lines(found)))
 

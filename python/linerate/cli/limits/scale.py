@@ -14,6 +14,7 @@ import typer
 from typer import Option
 
 from linerate.cli.job import flags
+from linerate.cli.job.machine import shared_machine
 from linerate.cli.place import place_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def scale(
     set_: flags.Settings = None,
     virtual_time: flags.VirtualTime = None,
     dry_run: flags.DryRun = False,
+    wait: flags.WaitForLab = False,
     output: flags.Output = None,
     json: flags.Json = False,
 ) -> None:
@@ -81,7 +83,7 @@ def scale(
     if dry_run:
         return
     runs: list[Reached] = []
-    with _progress(json=json) as tell:
+    with shared_machine(f"scale {request.plan.name}", wait=wait), _progress(json=json) as tell:
         search = climb(request, lambda reached: tell(_kept(runs, reached)), lambda _event: None)
     _show(request, search, runs, json=json)
 
