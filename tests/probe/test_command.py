@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import COMMAND, environment, linerate
 from tests.lab.conftest import unique, with_rights
+from tests.support import need
 from tests.support.serving import serving
 
 IQN = "iqn.2026-11.lab.linerate:probe"
@@ -33,6 +36,7 @@ name = "v2"
 kind = "file"
 path = "{path}"
 """
+SLOW_DISKS = 'storage = { disks = 8, model = "sata_7200_3_5_512e", disk_size = "1g", raid_level = "raid6" }'
 SAN = """
 [link]
 rate = "100mbit"
@@ -43,12 +47,13 @@ name = "sw1"
 
 [[host]]
 name = "h1"
-port = [{ name = "p0", switch = "sw1" }]
+port = [{{ name = "p0", switch = "sw1" }}]
 
 [[array]]
 name = "a1"
-port = [{ name = "p0", switch = "sw1" }]
-volume = [{ name = "v1", size = "64m" }]
+port = [{{ name = "p0", switch = "sw1" }}]
+volume = [{{ name = "v1", size = "{size}" }}]
+{storage}
 """
 TIMEOUT_S = 120.0
 TRIALS = {"floor", "cached", "small", "large", "sessions", "connections"}
@@ -136,36 +141,46 @@ class San:
         return done.stdout
 
 
-@pytest.fixture(scope="module")
-def san(tmp_path_factory: pytest.TempPathFactory) -> Iterator[San]:
-    name = unique("probe")
-    file = tmp_path_factory.mktemp("san") / "san.toml"
-    file.write_text(SAN)
+@contextmanager
+def brought_up(folder: Path, topology: str, name: str) -> Iterator[San]:
+    """A virtual SAN on the user-space fabric, without root. Skips where the machine gives none."""
+    file = folder / f"{name}.toml"
+    file.write_text(topology)
     up = with_rights("user", (*COMMAND, "lab", "up", str(file), "--fabric", "user", "--name", name))
     done = subprocess.run(up, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
-        pytest.skip(done.stderr.strip().splitlines()[-1])
+        need.missing(f"a virtual SAN: {done.stderr.strip().splitlines()[-1]}")
     try:
         yield San(name)
     finally:
         subprocess.run([*COMMAND, "lab", "down", name], timeout=TIMEOUT_S, check=True, capture_output=True)
 
 
+@pytest.mark.alone
 @pytest.mark.long
-def test_virtual_san_with_planted_faults(san: San) -> None:
+def test_planted_faults_of_the_network(tmp_path: Path) -> None:
     """One after the other: each probe sees one fault."""
-    window = ("--set", "iscsi.recv_buffer_bytes=32768")
-    san.lab("link", "h1.p0", "--delay", "2ms")
-    small = san.probe(*window)
-    assert small["limit"] == "window", small
-    san.lab("link", "h1.p0", "--delay", "100us", "--loss", "0.1%")
-    lossy = san.probe()
-    assert lossy["limit"] == "loss", lossy
-    san.lab("link", "h1.p0", "--loss", "0", "--mtu", "9000")
-    mismatch = san.probe()
-    assert mismatch["limit"] == "line", mismatch
-    assert "above 1500 bytes vanish" in mismatch["notes"][0]
-    san.lab("link", "a1.p0", "--mtu", "9000")
-    san.lab("fault", "mtu", "h1.p0", "1500")
-    hole = san.probe()
-    assert (hole["limit"], hole["trials"]) == ("mtu black hole", {})
+    with brought_up(tmp_path, SAN.format(storage="", size="64m"), unique("probe")) as san:
+        san.lab("link", "h1.p0", "--delay", "2ms")
+        small = san.probe("--set", "iscsi.recv_buffer_bytes=32768")
+        assert small["limit"] == "window", small
+        san.lab("link", "h1.p0", "--delay", "100us", "--loss", "0.1%")
+        lossy = san.probe()
+        assert lossy["limit"] == "loss", lossy
+        san.lab("link", "h1.p0", "--loss", "0", "--mtu", "9000")
+        mismatch = san.probe()
+        assert mismatch["limit"] == "line", mismatch
+        assert "above 1500 bytes vanish" in mismatch["notes"][0]
+        san.lab("link", "a1.p0", "--mtu", "9000")
+        san.lab("fault", "mtu", "h1.p0", "1500")
+        hole = san.probe()
+        assert (hole["limit"], hole["trials"]) == ("mtu black hole", {})
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_slow_disks_beside_a_full_line(tmp_path: Path) -> None:
+    with brought_up(tmp_path, SAN.format(storage=SLOW_DISKS, size="4g"), unique("disks")) as san:
+        found = san.probe()
+        assert found["limit"] == "disks", found
+        assert found["notes"][0].startswith("For large sequential I/O: The line is full"), found

@@ -86,6 +86,13 @@ def test_slow_disks_beside_a_full_line() -> None:
     assert answer.notes[0].startswith("For large sequential I/O: The line is full")
 
 
+@pytest.mark.parametrize(("p50_ms", "limit"), [(1.5, "line"), (12.0, "disks")])
+def test_slow_reads_of_a_busy_host_must_be_very_slow(p50_ms: float, limit: str) -> None:
+    changes: Changes = {name: {"mb_s": FULL_MB_S} for name in BULK}
+    changes |= {"floor": {"p50_ms": p50_ms, "host_busy_percent": 99.0}}
+    assert judge(evidence(changes)).limit == limit
+
+
 def test_a_line_that_one_session_does_not_fill_is_not_its_limit() -> None:
     changes: Changes = {name: {"mb_s": FULL_MB_S} for name in BULK} | {"large": {"mb_s": 30.0}}
     assert judge(evidence(changes)).limit == "window"

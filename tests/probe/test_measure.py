@@ -35,7 +35,7 @@ def test_cached_reads_stay_in_the_first_part() -> None:
     (cached,) = (trial for trial in trials(writes=False) if trial.name == "cached")
     (stream,) = run_spec(VOLUME, cached, 1.0).streams
     assert stream.range is not None
-    assert (stream.range.unit, stream.range.start, stream.range.end) == ("bytes", 0, 1 << 20)
+    assert (stream.range.unit, stream.range.start, stream.range.end) == ("bytes", 0, 64 << 10)
 
 
 def test_out_of_order_segments_are_read_by_name(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ WINDOW_SHARE = 0.6  # of what was asked to be in flight
 HOST_BUSY_PERCENT = 90.0
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
+DISK_SHARE_BUSY = 0.875
 DISK_SHARE = 0.5  # of a random read, that a cached one does not take
 
 
@@ -237,10 +238,12 @@ def _this_host(seen: Evidence) -> str:
 
 
 def _disks(seen: Evidence) -> str:
+    """A host without CPUs left makes single I/Os late: then the difference must be larger."""
     floor, cached = seen.measured["floor"], seen.measured.get("cached")
     if cached is None or floor.p50_ms < max(SLOW_MS_MIN, SLOW * seen.rtt_ms):
         return ""
-    if floor.p50_ms - cached.p50_ms < DISK_SHARE * floor.p50_ms:
+    is_busy = (floor.host_busy_percent or 0.0) >= HOST_BUSY_PERCENT
+    if floor.p50_ms - cached.p50_ms < (DISK_SHARE_BUSY if is_busy else DISK_SHARE) * floor.p50_ms:
         return ""
     return (
         f"The disks are the limit of random I/O: a 4K read takes {floor.p50_ms:.3g} ms, one from the array's memory "
