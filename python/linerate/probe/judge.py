@@ -13,6 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from linerate.analysis.limits.wire import (
+    HEADERS_BYTES,
+    MSS_USUAL_BYTES,
+    MTU_USUAL_BYTES,
+    line_rate_text,
+    on_wire,
+)
 from linerate.probe.evidence import Evidence, TrialResult
 from linerate.probe.trials import Name
 
@@ -36,9 +43,6 @@ DELAYED_ACK_MS = (38.0, 55.0)  # Linux and BSD wait 40 ms; one round trip comes 
 LATE_ACK_MS = (190.0, 225.0)  # Windows and older stacks wait 200 ms
 LINE_RATES_MBIT_S = (100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0)
 LINE_FULL = (0.93, 1.04)  # of a line's rate, headers counted
-HEADERS_BYTES = 52  # IP and TCP with timestamps, inside the MTU
-FRAME_BYTES = 38  # Ethernet header, check sequence, preamble and gap
-MTU_USUAL_BYTES = 1500
 LOOPBACK = "lo"
 RTT_MS_MIN = 0.1  # below, a window of any size is refilled in time
 MORE = 1.4  # several sessions bring more than this: one was held back
@@ -111,7 +115,7 @@ def _no_answer(seen: Evidence) -> str:
 
 def _segment_bytes(seen: Evidence) -> int:
     """Largest IP packet that TCP sends on this path."""
-    mss = seen.measured["floor"].session.get("snd_mss") or MTU_USUAL_BYTES - HEADERS_BYTES
+    mss = seen.measured["floor"].session.get("snd_mss") or MSS_USUAL_BYTES
     return int(mss) + HEADERS_BYTES
 
 
@@ -163,7 +167,8 @@ def _line(seen: Evidence) -> str:
         return ""
     if _is_several(best) and best.mb_s > MORE * seen.measured["large"].mb_s:
         return ""  # a line that one session does not fill is not what limits it
-    on_wire_mbit_s = 8 * best.mb_s * _overhead(seen)
+    mtu_bytes = seen.frames.largest_bytes or seen.frames.port_mtu_bytes or MTU_USUAL_BYTES
+    on_wire_mbit_s = 8 * best.mb_s * on_wire(mtu_bytes)
     line = next(
         (rate for rate in LINE_RATES_MBIT_S if LINE_FULL[0] <= on_wire_mbit_s / rate <= LINE_FULL[1]), None
     )
@@ -171,7 +176,7 @@ def _line(seen: Evidence) -> str:
         return ""
     return (
         f"The line is full: {best.mb_s:.0f} MB/s of data are {on_wire_mbit_s:,.0f} Mbit/s of frames, "
-        f"{min(100.0, 100 * on_wire_mbit_s / line):.0f} % of {_rate(line)}{_narrower(seen, line)}."
+        f"{min(100.0, 100 * on_wire_mbit_s / line):.0f} % of {line_rate_text(line)}{_narrower(seen, line)}."
     )
 
 
@@ -179,21 +184,12 @@ def _narrower(seen: Evidence, line_mbit_s: float) -> str:
     port_mbit_s = seen.port_mbit_s or 0.0
     if port_mbit_s <= line_mbit_s:
         return ""
-    return f". The port {seen.port} of this host has {_rate(port_mbit_s)}, so a narrower link is behind it"
-
-
-def _rate(mbit_s: float) -> str:
-    return f"{mbit_s / 1000:g} Gbit/s" if mbit_s >= 1000 else f"{mbit_s:g} Mbit/s"
+    return f". The port {seen.port} of this host has {line_rate_text(port_mbit_s)}, so a narrower link is behind it"
 
 
 def _bulk(seen: Evidence) -> list[TrialResult]:
     names: tuple[Name, ...] = ("large", "sessions", "connections", "write")
     return [seen.measured[name] for name in names if name in seen.measured]
-
-
-def _overhead(seen: Evidence) -> float:
-    mtu = seen.frames.largest_bytes or seen.frames.port_mtu_bytes or MTU_USUAL_BYTES
-    return (mtu + FRAME_BYTES) / (mtu - HEADERS_BYTES)
 
 
 def _window(seen: Evidence) -> str:

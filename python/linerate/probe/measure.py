@@ -8,6 +8,7 @@ from typing import Any
 
 from linerate import _core
 from linerate.analysis import summarise_interval
+from linerate.analysis.limits.wire import MSS_USUAL_BYTES
 from linerate.analysis.summary import StepSummary
 from linerate.errors import HostError
 from linerate.probe.evidence import Tcp, TrialResult
@@ -19,7 +20,6 @@ from linerate.workload.spec import SizeMix, StreamSpec, VolumeRegion, VolumeSpec
 WARM_UP_SHARE = 0.2
 INTERVAL_S = 0.5
 PULL_S = 0.2
-MSS_USUAL_BYTES = 1448
 NETSTAT = Path("/proc/net/netstat")
 
 

@@ -12,7 +12,7 @@ from linerate.probe.frames import frame_sizes
 from linerate.probe.judge import Diagnosis, judge
 from linerate.probe.measure import measure, run_spec
 from linerate.probe.trials import Name, Trial, trials
-from linerate.results.environment import collect_environment, ports_towards
+from linerate.results.environment import host_part, port_facts, ports_towards
 from linerate.run import Here
 from linerate.volumes import Consent, clear
 from linerate.workload.spec import VolumeSpec
@@ -55,9 +55,8 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
     if asked.writes:
         clear((specs[trial.name] for trial in todo if trial.is_write), Here().look, asked.consent)
     tell("frame sizes", 0.0)
-    host = portal.rsplit(":", 1)[0].strip("[]")
     port, mtu_bytes, mbit_s = _port(portal)
-    frames = frame_sizes(host, mtu_bytes)
+    frames = frame_sizes(host_part(portal), mtu_bytes)
     done = 0.0
     measured: dict[Name, TrialResult] = {}
     skipped: dict[Name, str] = {}
@@ -84,9 +83,11 @@ def _has_connections(one: TrialResult, trial: Trial) -> bool:
 
 def _port(portal: str) -> tuple[str, int | None, float | None]:
     """The port of this host on the way to a portal, its MTU in bytes, and its rate in Mbit/s, where they are known."""
-    port = next(iter(ports_towards([portal])), "")
-    facts = collect_environment([portal])
-    mtu, speed = facts.get(f"port.{port}.mtu_bytes"), facts.get(f"port.{port}.speed_mbit_s")
+    port = next(iter(ports_towards([portal])), None)
+    if port is None:
+        return "", None, None
+    facts = port_facts(port, [portal])
+    mtu, speed = facts[f"port.{port}.mtu_bytes"], facts[f"port.{port}.speed_mbit_s"]
     return (
         port,
         mtu if isinstance(mtu, int) else None,

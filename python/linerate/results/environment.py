@@ -30,7 +30,7 @@ def collect_environment(peers: Sequence[str] = (), root: Path = Path("/")) -> di
     for name in SYSCTLS:
         facts[f"sysctl.{name}"] = " ".join(_read(root / "proc/sys" / name.replace(".", "/")).split())
     for port, reached in ports_towards(peers, root).items():
-        facts.update(_port_facts(root, port, reached))
+        facts.update(port_facts(port, reached, root))
     return checked_facts({key: value for key, value in facts.items() if value not in (None, "")})
 
 
@@ -65,7 +65,8 @@ def _cpu_facts(root: Path) -> dict[str, FactValue]:
     }
 
 
-def _port_facts(root: Path, port: str, reached: Sequence[str]) -> dict[str, FactValue]:
+def port_facts(port: str, reached: Sequence[str], root: Path = Path("/")) -> dict[str, FactValue]:
+    """Facts about one network port, and the peers that are reached through it; None for what cannot be read."""
     device = root / "sys/class/net" / port
     speed = _read(device / "speed") if _has_line(device) else ""
     mtu = _read(device / "mtu")
@@ -102,13 +103,14 @@ def ports_towards(peers: Sequence[str], root: Path = Path("/")) -> dict[str, lis
     """The network ports that this host would use towards `peers`, each with the peers behind it."""
     ports: dict[str, list[str]] = {}
     for peer in dict.fromkeys(peers):
-        port = _port_towards(_host_part(peer), root)
+        port = _port_towards(host_part(peer), root)
         if port:
             ports.setdefault(port, []).append(peer)
     return ports
 
 
-def _host_part(peer: str) -> str:
+def host_part(peer: str) -> str:
+    """The host of host, host:port or [address]:port."""
     if peer.startswith("["):
         return peer[1:].split("]")[0]
     return peer.split(":")[0] if peer.count(":") == 1 else peer

@@ -69,9 +69,8 @@ def climb(asked: Climb, tell: Callable[[Reached], None], watch: Callable[[RunEve
     """Measures until the answer is known. Calls `tell` after each run, `watch` with the events of each. Raises
     LinerateError if a run fails.
 
-    What the largest load writes to is looked at first, and agreed to once.
+    What is asked has passed `check`. What the largest load writes to is looked at first, and agreed to once.
     """
-    check(asked)
     largest = at_load(asked, asked.limits.most, 0)
     looks = clear([run.spec for run in largest.steps()], asked.loader.look, asked.consent).looks
     consent = asked.consent.once(looks)
@@ -97,7 +96,7 @@ def at_load(asked: Climb, load: int, number: int) -> RunPlan:
             update["arrival"] = OpenArrival(rate_iops=float(load))
         return replace(run, spec=run.spec.model_copy(update=update))
 
-    return plan.changed(change, ())
+    return plan.changed(change)
 
 
 def _measure(
@@ -127,15 +126,12 @@ def response_ms(summary: StepSummary, threshold: Threshold) -> float:
 
     Raises UserError for a run that was too short for it.
     """
-    total = summary.total
-    if threshold.metric == "mean" and total.ios:
-        return total.response_mean_ms or total.mean_ms
-    q = _QUANTILES.get(threshold.metric, 0.0)
-    found = total.response_quantile(q) or total.quantile(q)
+    ios = summary.total.ios
+    if threshold.metric == "mean" and ios:
+        return summary.answer_mean_ms
+    found = summary.answer_quantile(_QUANTILES.get(threshold.metric, 0.0))
     if found is None:
-        raise UserError(
-            f"{total.ios} I/Os were completed: too few for a {threshold}", "give more time: --elapsed"
-        )
+        raise UserError(f"{ios} I/Os were completed: too few for a {threshold}", "give more time: --elapsed")
     return found.value_ms
 
 

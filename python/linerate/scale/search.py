@@ -13,7 +13,6 @@ search then goes on at both sides of it, and the answer is an interval.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, log2
@@ -48,10 +47,14 @@ class SearchLimits:
             )
 
     @property
+    def doublings(self) -> int:
+        """Loads of the way up."""
+        return ceil(log2(self.most / self.least)) + 1
+
+    @property
     def loads_most(self) -> int:
         """Most loads that are measured: those of the way up, and of two halvings."""
-        doublings = ceil(log2(self.most / self.least)) + 1
-        return 2 + 3 * doublings
+        return 2 + 3 * self.doublings
 
     @property
     def alpha_of_look(self) -> float:
@@ -79,11 +82,7 @@ class Search:
     def __init__(self, limits: SearchLimits) -> None:
         self._limits = limits
         self._values: dict[int, list[float]] = {}
-
-    @property
-    def values_ms(self) -> Mapping[int, list[float]]:
-        """What was recorded, by load."""
-        return self._values
+        self._standings: dict[int, Standing] = {}
 
     @property
     def runs(self) -> int:
@@ -91,19 +90,20 @@ class Search:
         return sum(map(len, self._values.values()))
 
     def record(self, load: int, value_ms: float) -> None:
-        """One measurement of a load. Raises ValueError for a time that is not above 0."""
+        """One measurement of a load. Raises ValueError for a time that is not above 0.
+
+        The load is looked at after each repeat, until it is decided; each look has its share of the error.
+        """
         if not value_ms > 0:
             raise ValueError(f"a response time of {value_ms} ms")
-        self._values.setdefault(load, []).append(value_ms)
+        values = self._values.setdefault(load, [])
+        values.append(value_ms)
+        if self.standing(load) == "undecided" and len(values) >= self._limits.repeats_least:
+            self._standings[load] = standing(values, self._limits.limit_ms, self._limits.alpha_of_look)
 
     def standing(self, load: int) -> Standing:
-        """What is known of a load. It is looked at after each repeat; each look has its share of the error."""
-        values = self._values.get(load, ())
-        for count in range(self._limits.repeats_least, len(values) + 1):
-            found = standing(values[:count], self._limits.limit_ms, self._limits.alpha_of_look)
-            if found != "undecided":
-                return found
-        return "undecided"
+        """What is known of a load."""
+        return self._standings.get(load, "undecided")
 
     def next(self) -> int | None:
         """The load to measure next; None when the answer is known."""
@@ -156,5 +156,4 @@ class Search:
 
 def runs_of(limits: SearchLimits) -> tuple[int, int]:
     """Fewest runs of a search, and most that are likely: with several loads that stay undecided."""
-    doublings = ceil(log2(limits.most / limits.least)) + 1
-    return limits.repeats_least, limits.repeats_least * 2 * doublings + 4 * limits.repeats_most
+    return limits.repeats_least, limits.repeats_least * 2 * limits.doublings + 4 * limits.repeats_most

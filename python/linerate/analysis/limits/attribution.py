@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from linerate.analysis.limits.wire import line_rate_text
 from linerate.analysis.observation import Observation
 
 Limit = Literal[
@@ -126,12 +127,8 @@ def _link(figures: Figures) -> str:
     # counters and clock are not read at one instant, so a full link may show a little more
     percent = min(links[busiest], 100.0)
     mbit_s = figures.get(f"line.{name}.mbit_s")
-    rate = f" at {_line_rate(mbit_s)}" if mbit_s else ""
+    rate = f" at {line_rate_text(mbit_s)}" if mbit_s else ""
     return f"The link {name}{rate} was full: it {verb} at {percent:.0f} % of its rate{again}."
-
-
-def _line_rate(mbit_s: float) -> str:
-    return f"{mbit_s / 1000:g} Gbit/s" if mbit_s >= 1000 else f"{mbit_s:g} Mbit/s"
 
 
 def _loss(figures: Figures) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from linerate.analysis.arrays import array_figures
 from linerate.analysis.figures import BITS_PER_MBIT, LINE_RATES, figures_of
 from linerate.analysis.limits.attribution import Limit, attribute
+from linerate.analysis.limits.wire import HEADERS_BYTES, MTU_USUAL_BYTES, on_wire
 from linerate.analysis.observation import Observation
 from linerate.analysis.rules.base import pace_kept
 from linerate.analysis.summary import StepSummary
@@ -22,9 +23,6 @@ from linerate.plural import plural
 from linerate.results import RunDirectory, StepRecord
 
 WORKER_FULL = 0.95  # of a CPU per worker
-HEADERS_BYTES = 52  # IP and TCP, with the timestamp option, inside the MTU
-FRAME_BYTES = 38  # Ethernet header, check sequence, preamble and gap, outside the MTU
-MTU_USUAL_BYTES = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +151,8 @@ def _ports(run: RunDirectory, summary: StepSummary) -> Iterator[tuple[str, float
     ((port, speed_mbit_s),) = speeds.items()
     mtu = facts.get(f"port.{port}.mtu_bytes")
     mtu_bytes = mtu if isinstance(mtu, int) and mtu > HEADERS_BYTES else MTU_USUAL_BYTES
-    on_wire = (mtu_bytes + FRAME_BYTES) / (mtu_bytes - HEADERS_BYTES)
     yield f"line.{port}.mbit_s", speed_mbit_s
     usage = run.measured_usage(summary.step)
     for direction in ("sent", "received"):
-        bits_per_s = 8 * float(usage[f"bytes_{direction}"].sum()) * on_wire / summary.seconds
+        bits_per_s = 8 * float(usage[f"bytes_{direction}"].sum()) * on_wire(mtu_bytes) / summary.seconds
         yield f"link.{port}.{direction}_percent", 100 * bits_per_s / (speed_mbit_s * BITS_PER_MBIT)

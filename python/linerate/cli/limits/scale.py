@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from json import dumps
@@ -83,8 +81,13 @@ def scale(
     if dry_run:
         return
     runs: list[Reached] = []
-    with shared_machine(f"scale {request.plan.name}", wait=wait), _progress(json=json) as tell:
-        search = climb(request, lambda reached: tell(_kept(runs, reached)), lambda _event: None)
+
+    def tell(reached: Reached) -> None:
+        runs.append(reached)
+        typer.echo(_run_text(reached, json=json))
+
+    with shared_machine(f"scale {request.plan.name}", wait=wait):
+        search = climb(request, tell, lambda _event: None)
     _show(request, search, runs, json=json)
 
 
@@ -161,11 +164,6 @@ def _request(
     )
 
 
-def _kept(runs: list[Reached], reached: Reached) -> Reached:
-    runs.append(reached)
-    return reached
-
-
 def _plan_text(request: Climb) -> str:
     from linerate.duration import span_text
     from linerate.scale.search import runs_of
@@ -179,20 +177,12 @@ def _plan_text(request: Climb) -> str:
     )
 
 
-@contextmanager
-def _progress(*, json: bool) -> Iterator[Callable[[Reached], None]]:
-    """A line for each run."""
-
-    def tell(reached: Reached) -> None:
-        if json:
-            line = {"schema": "linerate.scale.run/1", **asdict(reached), "directory": str(reached.directory)}
-            typer.echo(dumps(line))
-        else:
-            typer.echo(
-                f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s"
-            )
-
-    yield tell
+def _run_text(reached: Reached, *, json: bool) -> str:
+    """A line for a run."""
+    if json:
+        line = {"schema": "linerate.scale.run/1", **asdict(reached), "directory": str(reached.directory)}
+        return dumps(line)
+    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s"
 
 
 def _show(request: Climb, search: Search, runs: list[Reached], *, json: bool) -> None:
