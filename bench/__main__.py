@@ -16,11 +16,16 @@ from pathlib import Path
 
 from linerate.lab.cpu_idle import POLLING, kept_awake
 
-from . import cases, files, raid, waiting
+from . import cases, engine, files, raid, waiting
 from .cases import Result, Setting
 
 BINARIES = ("bench-array", "bench-load", "bench-parity", "bench-pool", "rawtcp-server", "rawtcp-client")
-GROUPS = cases.GROUPS | {"waiting": waiting.waiting, "files": files.files, "raid": raid.raid}
+GROUPS = cases.GROUPS | {
+    "waiting": waiting.waiting,
+    "files": files.files,
+    "raid": raid.raid,
+    "engine": engine.engine,
+}
 
 
 def line(result: Result) -> str:

@@ -108,6 +108,33 @@ impl Served {
     }
 }
 
+/// Performs a read or write that needs no waiting, with a buffer that is used again. None: it must be performed by
+/// [`perform`].
+pub(super) fn perform_nowait(
+    volume: &Served,
+    operation: &Operation,
+    memory: &[BufferPart],
+    buffer: &mut Vec<u8>,
+) -> Option<OperationOutput> {
+    let disk = volume.disk();
+    let len: usize = memory.iter().map(|part| part.len as usize).sum();
+    match *operation {
+        Operation::Read { offset_bytes } => {
+            let mut into = Scatter { memory, part: 0, filled: 0 };
+            disk.read_nowait(offset_bytes, len as u64, &mut |bytes| into.put(bytes))?;
+        }
+        Operation::Write { offset_bytes, durable } => {
+            buffer.clear();
+            for BufferPart { region, offset, len } in memory {
+                region.append_to(*offset, *len as usize, buffer);
+            }
+            disk.write_nowait(offset_bytes, buffer, durable)?;
+        }
+        _ => return None,
+    }
+    Some(OperationOutput::Moved(len))
+}
+
 /// Performs an operation of a worker.
 pub(super) async fn perform(
     volume: &Served,
@@ -121,7 +148,7 @@ pub(super) async fn perform(
     let done = match operation {
         Operation::Read { offset_bytes } => {
             let read = disk.read(offset_bytes, BytesMut::zeroed(whole_len)).await;
-            read.map(|bytes| scatter(&bytes, memory))
+            read.map(|bytes| Scatter { memory, part: 0, filled: 0 }.put(&bytes[..len]))
         }
         Operation::Write { offset_bytes, durable } => {
             let mut bytes = Vec::with_capacity(whole_len);
@@ -147,11 +174,49 @@ pub(super) async fn perform(
     done.map(|()| OperationOutput::Moved(len)).map_err(OperationError::Disk)
 }
 
-fn scatter(bytes: &[u8], memory: &[BufferPart]) {
-    let mut at = 0;
-    for BufferPart { region, offset, len } in memory {
-        let end = at + *len as usize;
-        region.write(*offset, &bytes[at..end]);
-        at = end;
+/// Fills parts of I/O buffers one after the other.
+struct Scatter<'a> {
+    memory: &'a [BufferPart],
+    /// The part that is filled now.
+    part: usize,
+    /// Bytes of it that are filled.
+    filled: u32,
+}
+
+impl Scatter<'_> {
+    /// Puts the next bytes. All of them together fit.
+    fn put(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let BufferPart { region, offset, len } = &self.memory[self.part];
+            let (now, later) = bytes.split_at(bytes.len().min((len - self.filled) as usize));
+            region.write(offset + u64::from(self.filled), now);
+            self.filled += now.len() as u32;
+            if self.filled == *len {
+                (self.part, self.filled) = (self.part + 1, 0);
+            }
+            bytes = later;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_io::Region;
+
+    #[test]
+    fn pieces_of_any_length_fill_parts_of_any_length() {
+        let region = Region::anonymous(4096).unwrap();
+        let part = |offset, len| BufferPart { region: region.clone(), offset, len };
+        let memory = [part(100, 3), part(10, 1), part(200, 6)];
+        let mut into = Scatter { memory: &memory, part: 0, filled: 0 };
+        for bytes in [&b"01"[..], b"", b"2345", b"6789"] {
+            into.put(bytes);
+        }
+        let mut found = [0; 6];
+        for (offset, expected) in [(100, &b"012"[..]), (10, b"3"), (200, b"456789")] {
+            region.read(offset, &mut found[..expected.len()]);
+            assert_eq!(&found[..expected.len()], expected);
+        }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct EngineState {
     pub(super) exports: OnceCell<Exports>,
     /// Known once the storage is open.
     pub(super) replication: OnceCell<Rc<Service>>,
+    /// For the bytes of one operation at a time.
+    buffer: RefCell<Vec<u8>>,
     /// Volumes of pools from which hosts are excluded.
     barred: RefCell<BTreeSet<String>>,
     /// By number; numbers are never used again.
@@ -48,6 +50,7 @@ impl EngineState {
             outbox: Rc::default(),
             exports: OnceCell::new(),
             replication: OnceCell::new(),
+            buffer: RefCell::default(),
             barred: RefCell::default(),
             volumes: RefCell::default(),
         }
@@ -94,6 +97,12 @@ impl EngineState {
         let Some(entry) = entry else { return };
         if let Some(name) = self.is_barred(&entry.volume) {
             return due.give(Err(OperationError::Disk(DiskError::Protected(name))));
+        }
+        let mut buffer = self.buffer.borrow_mut();
+        if let Some(output) =
+            serve::perform_nowait(&entry.volume, &request.operation, &request.memory, &mut buffer)
+        {
+            return due.give(Ok(output));
         }
         let state = Rc::clone(self);
         self.runtime.spawn(async move {

@@ -129,6 +129,21 @@ impl Disk for Concat {
         }
         all(self.split(offset, len).map(|(disk, at, len)| disk.reserve(at, len)).collect())
     }
+
+    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+        check_range(self, offset, len).ok()?;
+        self.split(offset, len).try_for_each(|(disk, at, len)| disk.read_nowait(at, len, each))
+    }
+
+    fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
+        check_range(self, offset, data.len() as u64).ok()?;
+        let mut rest = data;
+        self.split(offset, data.len() as u64).try_for_each(|(disk, at, len)| {
+            let (now, later) = rest.split_at(len as usize);
+            rest = later;
+            disk.write_nowait(at, now, durable)
+        })
+    }
 }
 
 #[cfg(test)]

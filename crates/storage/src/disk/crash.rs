@@ -5,7 +5,9 @@
 //! writes that had completed when it began; a durable write is durable when it completes. After a power cut a block holds
 //! its durable content or any later version, independently of other blocks: drives write their caches in any order.
 
-use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range, faulty::Delays};
+use super::{
+    AtOnce, Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range, faulty::Delays,
+};
 use crate::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use fastrand::Rng;
@@ -14,7 +16,13 @@ use futures::{
     future::{LocalBoxFuture, ready},
 };
 use linerate_io::Nanos;
-use std::{cell::RefCell, collections::BTreeMap, fmt, ops::Range, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    fmt,
+    ops::Range,
+    rc::Rc,
+};
 
 /// A disk in memory with a volatile write cache. Cheap to clone: a test keeps one to cut the power.
 #[derive(Clone)]
@@ -27,6 +35,8 @@ struct Shared {
     runtime: Runtime,
     meter: Meter,
     delays: Delays,
+    /// See [`CrashDisk::set_quick_spans`].
+    quick_span_ns: Cell<Nanos>,
     blocks: RefCell<Blocks>,
 }
 
@@ -68,6 +78,7 @@ impl CrashDisk {
             runtime: runtime.clone(),
             meter: Meter::default(),
             delays: Delays::new(seed),
+            quick_span_ns: Cell::new(0),
             blocks: RefCell::default(),
         }))
     }
@@ -75,6 +86,11 @@ impl CrashDisk {
     /// Every operation takes between `least_ns` and `most_ns`, and moves its bytes at some instant in between.
     pub fn set_delay(&self, least_ns: Nanos, most_ns: Nanos) {
         self.0.delays.set(least_ns, most_ns);
+    }
+
+    /// The disk is [`Disk::at_once`] in every other span of this length; 0: never. Other operations keep their delays.
+    pub fn set_quick_spans(&self, len_ns: Nanos) {
+        self.0.quick_span_ns.set(len_ns);
     }
 
     /// The blocks with more than one possible content after a power cut now, and the number of their contents.
@@ -129,6 +145,7 @@ impl CrashDisk {
             }
         }
         let image = Self::new(runtime, self.0.name.clone(), self.0.size_bytes, self.0.block_bytes, seed);
+        image.set_quick_spans(self.0.quick_span_ns.get());
         image.0.blocks.replace(blocks);
         image
     }
@@ -177,26 +194,8 @@ impl CrashDisk {
         self.perform(
             kind,
             len,
-            move |all| {
-                all.writes += 1;
-                for (at, block) in blocks.enumerate() {
-                    let content =
-                        data.as_ref().map(|data| data.slice(at * block_bytes..(at + 1) * block_bytes));
-                    all.volatile.entry(block).or_default().push(Version {
-                        write: all.writes,
-                        content,
-                        completed: None,
-                    });
-                }
-                all.writes
-            },
-            move |all, write| {
-                if durable {
-                    range.for_each(|block| all.settle(block, |version| version.write == write));
-                } else {
-                    all.complete(range, write);
-                }
-            },
+            move |all| all.put(blocks, data.as_ref(), block_bytes),
+            move |all, write| all.end(range, write, durable),
         )
     }
 }
@@ -226,6 +225,26 @@ impl Blocks {
             self.volatile.remove(&block);
         }
         self.set_durable(block, content);
+    }
+
+    /// The bytes of a write are in the cache, or those of a discard. Returns the number of the write.
+    fn put(&mut self, range: Range<u64>, data: Option<&Bytes>, block_bytes: usize) -> u64 {
+        self.writes += 1;
+        let write = self.writes;
+        for (at, block) in range.enumerate() {
+            let content = data.map(|data| data.slice(at * block_bytes..(at + 1) * block_bytes));
+            self.volatile.entry(block).or_default().push(Version { write, content, completed: None });
+        }
+        write
+    }
+
+    /// A write has completed.
+    fn end(&mut self, range: Range<u64>, write: u64, durable: bool) {
+        if durable {
+            range.for_each(|block| self.settle(block, |version| version.write == write));
+        } else {
+            self.complete(range, write);
+        }
     }
 
     fn complete(&mut self, blocks: Range<u64>, write: u64) {
@@ -294,6 +313,39 @@ impl Disk for CrashDisk {
 
     fn discard(&self, offset: u64, len: u64) -> Writing {
         self.change(OpKind::Discard, offset, len, None, false)
+    }
+
+    fn at_once(&self) -> Option<&dyn AtOnce> {
+        let span = self.0.runtime.now().checked_div(self.0.quick_span_ns.get());
+        span.is_some_and(|span| span.is_multiple_of(2)).then_some(self)
+    }
+}
+
+impl AtOnce for CrashDisk {
+    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) {
+        let (blocks, block_bytes) = (self.0.blocks.borrow(), self.0.block_bytes as usize);
+        let mut piece = [0; 4096];
+        let mut done = 0;
+        while done < len {
+            let piece = &mut piece[..(len - done).min(4096) as usize];
+            let first = (offset + done) / block_bytes as u64;
+            for (at, to) in piece.chunks_mut(block_bytes).enumerate() {
+                match blocks.content(first + at as u64) {
+                    Some(bytes) => to.copy_from_slice(&bytes),
+                    None => to.fill(0),
+                }
+            }
+            each(piece);
+            done += piece.len() as u64;
+        }
+    }
+
+    fn write_now(&self, offset: u64, data: &[u8], durable: bool) {
+        let len = data.len() as u64;
+        let (mut blocks, block_bytes) = (self.0.blocks.borrow_mut(), u64::from(self.0.block_bytes));
+        let range = offset / block_bytes..(offset + len) / block_bytes;
+        let write = blocks.put(range.clone(), Some(&Bytes::copy_from_slice(data)), block_bytes as usize);
+        blocks.end(range, write, durable);
     }
 }
 

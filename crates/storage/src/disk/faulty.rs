@@ -1,6 +1,6 @@
 //! A disk with faults on demand, around any other disk: it fails, hangs, loses sectors, returns wrong data, or is slow.
 
-use super::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
+use super::{AtOnce, Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range};
 use crate::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use fastrand::Rng;
@@ -169,6 +169,15 @@ impl Shared {
         if self.has_failed.get() { Err(DiskError::Failed(self.inner.name().into())) } else { Ok(()) }
     }
 
+    /// Whether operations pass unchanged, and take no time.
+    fn has_no_fault(&self) -> bool {
+        !self.has_failed.get()
+            && !self.is_hanging.get()
+            && self.operations_left.get().is_none()
+            && self.unreadable.borrow().is_empty()
+            && self.delays.are_none()
+    }
+
     /// Waits while the disk hangs.
     async fn answering(&self) {
         while self.is_hanging.get() {
@@ -241,6 +250,10 @@ impl Disk for FaultyDisk {
         // Counted as the most similar kind: no bytes are moved.
         self.perform(OpKind::Flush, offset, len, move |disk| disk.reserve(offset, len))
     }
+
+    fn at_once(&self) -> Option<&dyn AtOnce> {
+        self.0.has_no_fault().then(|| self.0.inner.at_once())?
+    }
 }
 
 /// Random durations of operations, by seed.
@@ -256,6 +269,10 @@ impl Delays {
 
     pub(super) fn set(&self, least: Nanos, most: Nanos) {
         self.range.set((least, most.max(least)));
+    }
+
+    fn are_none(&self) -> bool {
+        self.range.get().1 == 0
     }
 
     /// The time before and after the bytes move.

@@ -1,6 +1,6 @@
 //! A disk in memory. Its contents are lost when the process ends.
 
-use super::{Disk, DiskError, DiskStats, Reading, Writing, check_range};
+use super::{AtOnce, Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::future::ready;
 use linerate_io::Region;
@@ -140,6 +140,10 @@ impl Disk for MemoryDisk {
         Box::pin(ready(written))
     }
 
+    fn at_once(&self) -> Option<&dyn AtOnce> {
+        Some(self)
+    }
+
     fn flush(&self) -> Writing {
         self.pages.count_flush();
         Box::pin(ready(Ok(())))
@@ -151,6 +155,18 @@ impl Disk for MemoryDisk {
             self.pages.count_discard();
         });
         Box::pin(ready(discarded))
+    }
+}
+
+impl AtOnce for MemoryDisk {
+    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) {
+        self.pages.region.for_each_chunk(offset, len, each);
+        self.pages.count_read(len);
+    }
+
+    fn write_now(&self, offset: u64, data: &[u8], _durable: bool) {
+        self.pages.region.write(offset, data);
+        self.pages.count_write(data.len() as u64);
     }
 }
 

@@ -71,6 +71,33 @@ pub trait Disk {
     fn reserve(&self, offset: u64, len: u64) -> Writing {
         Box::pin(ready(check_range(self, offset, len)))
     }
+
+    /// The disk, if its operations take no time at this moment.
+    fn at_once(&self) -> Option<&dyn AtOnce> {
+        None
+    }
+    /// Reads without waiting, like `RWF_NOWAIT` of Linux; `each` as in [`AtOnce::read_now`]. None: the read must wait, or
+    /// something is wrong; `each` may have had some bytes. Then [`Disk::read`] reads all of it.
+    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+        check_range(self, offset, len).ok()?;
+        self.at_once()?.read_now(offset, len, each);
+        Some(())
+    }
+    /// Writes without waiting. None: the write must wait, or something is wrong; some of it may be done. Then
+    /// [`Disk::write`] writes all of it.
+    fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
+        check_range(self, offset, data.len() as u64).ok()?;
+        self.at_once()?.write_now(offset, data, durable);
+        Some(())
+    }
+}
+
+/// A disk whose operations have ended when the call returns, without errors. Ranges are inside the disk, and aligned.
+pub trait AtOnce {
+    /// Passes the bytes to `each`, in order. The pieces of a range that begins at a multiple of 4096 bytes do too.
+    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8]));
+    /// Writes as [`Disk::write`] does.
+    fn write_now(&self, offset: u64, data: &[u8], durable: bool);
 }
 
 /// A read in progress.

@@ -39,6 +39,24 @@ pub enum OpKind {
     Discard,
 }
 
+impl DiskStats {
+    /// One more operation that succeeded.
+    pub(crate) fn count(&mut self, kind: OpKind, len_bytes: u64) {
+        match kind {
+            OpKind::Read => {
+                self.reads += 1;
+                self.read_bytes += len_bytes;
+            }
+            OpKind::Write => {
+                self.writes += 1;
+                self.write_bytes += len_bytes;
+            }
+            OpKind::Flush => self.flushes += 1,
+            OpKind::Discard => self.discards += 1,
+        }
+    }
+}
+
 /// Keeps the [`DiskStats`] of a disk whose operations take time.
 #[derive(Debug, Default)]
 pub struct Meter {
@@ -55,21 +73,20 @@ impl Meter {
         }
     }
 
+    /// An operation has succeeded that took no time.
+    pub fn count(&self, kind: OpKind, len_bytes: u64) {
+        let mut stats = self.stats.get();
+        stats.count(kind, len_bytes);
+        self.stats.set(stats);
+    }
+
     /// An operation that began at `begun` has ended, with or without success. Call it once for each [`Meter::begin`].
     pub fn end(&self, begun: Nanos, now: Nanos, kind: OpKind, len_bytes: u64, is_ok: bool) {
         let mut stats = self.stats.get();
-        match kind {
-            _ if !is_ok => stats.errors += 1,
-            OpKind::Read => {
-                stats.reads += 1;
-                stats.read_bytes += len_bytes;
-            }
-            OpKind::Write => {
-                stats.writes += 1;
-                stats.write_bytes += len_bytes;
-            }
-            OpKind::Flush => stats.flushes += 1,
-            OpKind::Discard => stats.discards += 1,
+        if is_ok {
+            stats.count(kind, len_bytes);
+        } else {
+            stats.errors += 1;
         }
         if matches!(kind, OpKind::Read | OpKind::Write) {
             stats.response_ns += now.saturating_sub(begun);

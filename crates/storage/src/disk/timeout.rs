@@ -84,6 +84,10 @@ impl DiskWrapper for TimeoutDisk {
         let operation = begin(&*self.inner);
         Box::pin(Watched { operation, place: Watch::begin(&self.watch) })
     }
+
+    fn unchanged(&self) -> Option<&dyn Disk> {
+        (!self.is_fenced()).then_some(&*self.inner)
+    }
 }
 
 impl Watch {

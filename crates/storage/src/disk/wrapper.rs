@@ -1,6 +1,6 @@
 //! The part that all disks around another disk have in common.
 
-use super::{Disk, DiskError, DiskStats, Reading, Writing};
+use super::{AtOnce, Disk, DiskError, DiskStats, Reading, Writing};
 use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;
 
@@ -13,6 +13,10 @@ pub(crate) trait DiskWrapper {
         &self,
         begin: impl FnOnce(&dyn Disk) -> LocalBoxFuture<'static, Result<T, DiskError>>,
     ) -> LocalBoxFuture<'static, Result<T, DiskError>>;
+    /// The disk inside, if this disk lets every operation pass unchanged now.
+    fn unchanged(&self) -> Option<&dyn Disk> {
+        None
+    }
 }
 
 impl<A: DiskWrapper> Disk for A {
@@ -54,5 +58,9 @@ impl<A: DiskWrapper> Disk for A {
 
     fn reserve(&self, offset: u64, len: u64) -> Writing {
         self.pass(|disk| disk.reserve(offset, len))
+    }
+
+    fn at_once(&self) -> Option<&dyn AtOnce> {
+        self.unchanged()?.at_once()
     }
 }

@@ -138,6 +138,11 @@ impl Core {
         if self.durable.get() < version { self.check() } else { Ok(()) }
     }
 
+    /// Whether change number `version` is durable.
+    pub(crate) fn is_durable(&self, version: u64) -> bool {
+        self.durable.get() >= version
+    }
+
     /// Waits until everything that has changed so far is durable.
     pub(crate) async fn commit(self: &Rc<Self>) -> Result<(), DiskError> {
         let version = self.map.borrow().version();

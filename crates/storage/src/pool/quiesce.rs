@@ -32,6 +32,11 @@ impl Quiesce {
         WritePass(Rc::clone(self))
     }
 
+    /// Whether an operation that ends at once is admitted now.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_closed.get()
+    }
+
     /// Stops new writes and waits until the others have ended.
     pub(crate) async fn close(self: &Rc<Self>) -> Quiesced {
         self.until(|| !self.is_closed.get()).await;

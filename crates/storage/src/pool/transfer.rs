@@ -72,6 +72,31 @@ pub(crate) async fn read(
     Ok(whole.unwrap_or(rest))
 }
 
+/// The same without waiting; see [`crate::Disk::read_nowait`].
+pub(crate) fn read_nowait(
+    core: &Core,
+    find: impl Fn(&Layers, u64) -> Found,
+    offset: u64,
+    len: u64,
+    each: &mut dyn FnMut(&[u8]),
+) -> Option<()> {
+    const ZEROS: &[u8] = &[0; 4096];
+    for piece in pieces(core.page_bytes(), offset, len) {
+        let found = find(&core.map.borrow().layers, piece.index);
+        match found {
+            Found::Page { page, .. } => {
+                core.disk.read_nowait(core.layout.page_offset(page) + piece.start, piece.len, each)?;
+            }
+            Found::Zero => {
+                let lens =
+                    (0..piece.len).step_by(ZEROS.len()).map(|at| ZEROS.len().min((piece.len - at) as usize));
+                lens.for_each(|len| each(&ZEROS[..len]));
+            }
+        }
+    }
+    Some(())
+}
+
 fn read_piece(
     core: &Rc<Core>,
     found: Located,
@@ -137,6 +162,32 @@ pub(crate) async fn write(
         version = version.max(result?);
     }
     if durable { core.committed(version).await } else { Ok(()) }
+}
+
+/// The same without waiting, to pages that the volume owns already; see [`crate::Disk::write_nowait`].
+pub(crate) fn write_nowait(
+    core: &Core,
+    volume: &VolumeCore,
+    offset: u64,
+    data: &[u8],
+    durable: bool,
+) -> Option<()> {
+    if !volume.quiesce.is_open() {
+        return None;
+    }
+    let (own, mut rest) = (volume.layer.get(), data);
+    for piece in pieces(core.page_bytes(), offset, data.len() as u64) {
+        let (now, later) = rest.split_at(piece.len as usize);
+        let found = find(volume, &core.map.borrow().layers, piece.index);
+        let Found::Page { page, layer } = found else { return None };
+        let is_mapping_durable = || core.is_durable(core.map.borrow().pending(own, piece.index).unwrap_or(0));
+        if layer != own || volume.locks.is_locked(piece.index) || durable && !is_mapping_durable() {
+            return None;
+        }
+        core.disk.write_nowait(core.layout.page_offset(page) + piece.start, now, durable)?;
+        rest = later;
+    }
+    Some(())
 }
 
 /// Writes within one page. Returns the change that must be durable before the write counts as durable.

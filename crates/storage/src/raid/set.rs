@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Runtime,
-    disk::{Disk, DiskError, DiskStats, Reading, Writing, check_range},
+    disk::{Disk, DiskError, DiskStats, OpKind, Reading, Writing, check_range},
 };
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, join_all, ready};
@@ -301,10 +301,7 @@ impl Disk for RaidSet {
         let run = self.striping.run(offset, len);
         if run.len == len {
             let reading = self.groups[run.group].begin_read(run.offset, into);
-            return self.counting(reading, move |stats| {
-                stats.reads += 1;
-                stats.read_bytes += len;
-            });
+            return self.counting(reading, move |stats| stats.count(OpKind::Read, len));
         }
         let runs = self.striping.runs(offset, len);
         let reading: Vec<_> = runs
@@ -317,10 +314,7 @@ impl Disk for RaidSet {
             }
             Ok(whole)
         };
-        self.counting(Box::pin(whole), move |stats| {
-            stats.reads += 1;
-            stats.read_bytes += len;
-        })
+        self.counting(Box::pin(whole), move |stats| stats.count(OpKind::Read, len))
     }
 
     fn write(&self, offset: u64, mut data: Bytes, durable: bool) -> Writing {
@@ -332,10 +326,7 @@ impl Disk for RaidSet {
         let writing = runs.map(|run| {
             self.groups[run.group].begin_write(run.offset, data.split_to(run.len as usize), durable)
         });
-        self.counting(all(writing), move |stats| {
-            stats.writes += 1;
-            stats.write_bytes += len;
-        })
+        self.counting(all(writing), move |stats| stats.count(OpKind::Write, len))
     }
 
     fn flush(&self) -> Writing {
@@ -359,6 +350,28 @@ impl Disk for RaidSet {
         }
         let runs = self.striping.joined(offset, len);
         all(runs.into_iter().map(|run| self.groups[run.group].begin_reserve(run.offset, run.len)))
+    }
+
+    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+        check_range(self, offset, len).ok()?;
+        for run in self.striping.runs(offset, len) {
+            self.groups[run.group].read_nowait(run.offset, run.len, each)?;
+        }
+        self.counted.change(|stats| stats.count(OpKind::Read, len));
+        Some(())
+    }
+
+    fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
+        let len = data.len() as u64;
+        check_range(self, offset, len).ok()?;
+        let mut rest = data;
+        for run in self.striping.runs(offset, len) {
+            let (now, later) = rest.split_at(run.len as usize);
+            self.groups[run.group].write_nowait(run.offset, now, durable)?;
+            rest = later;
+        }
+        self.counted.change(|stats| stats.count(OpKind::Write, len));
+        Some(())
     }
 }
 

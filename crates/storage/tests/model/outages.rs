@@ -37,6 +37,8 @@ struct Array {
     drives: Vec<Drive>,
     oracle: Rc<RefCell<Oracle>>,
     block_bytes: u32,
+    /// Whether all drives are quick at times.
+    are_quick: bool,
     /// Drives of a group.
     group: usize,
 }
@@ -68,7 +70,9 @@ impl Array {
         let block_bytes = if rng.bool() { 512 } else { 4096 };
         let mut executor = Executor::new();
         let runtime = executor.runtime();
-        let drive = |number| Drive::new(&runtime, &format!("d{number}"), DRIVE_BYTES, block_bytes, rng);
+        let are_quick = rng.u8(0..3) == 0;
+        let make = if are_quick { Drive::quick } else { Drive::new };
+        let drive = |number| make(&runtime, &format!("d{number}"), DRIVE_BYTES, block_bytes, rng);
         let drives: Vec<Drive> = (0..least + more).map(drive).collect();
         for drive in drives.iter().filter(|_| used) {
             let mut bytes = BytesMut::zeroed(DRIVE_BYTES as usize);
@@ -79,7 +83,7 @@ impl Array {
         let set = run(&mut executor, RaidSet::create(runtime, config.clone(), disks, Vec::new())).unwrap();
         let size_bytes = (set.size_bytes() as usize).min(used_bytes);
         let oracle = oracle(size_bytes / block_bytes as usize, block_bytes as usize);
-        Self { executor, config, set, drives, oracle, block_bytes, group: group + more }
+        Self { executor, config, set, drives, are_quick, oracle, block_bytes, group: group + more }
     }
 
     fn volume(&self) -> Volume {
@@ -126,7 +130,8 @@ impl Array {
 
     fn new_drive(&mut self, rng: &mut Rng) -> Drive {
         let name = format!("d{}", self.drives.len());
-        let drive = Drive::new(&self.executor.runtime(), &name, DRIVE_BYTES, self.block_bytes, rng);
+        let make = if self.are_quick { Drive::quick } else { Drive::new };
+        let drive = make(&self.executor.runtime(), &name, DRIVE_BYTES, self.block_bytes, rng);
         self.drives.push(drive.clone());
         drive
     }

@@ -36,6 +36,8 @@ struct Bays {
     drive_bytes: u64,
     block_bytes: u32,
     made: usize,
+    /// Whether all drives are quick at times.
+    are_quick: bool,
     /// Drives that fail, or soon will.
     doomed: Vec<String>,
 }
@@ -55,7 +57,9 @@ pub(crate) struct World {
 
 impl Bays {
     fn new(runtime: &Runtime, count: usize, drive_bytes: u64, block_bytes: u32, rng: &mut Rng) -> Self {
-        let mut bays = Self { drives: Vec::new(), drive_bytes, block_bytes, made: 0, doomed: Vec::new() };
+        let are_quick = rng.u8(0..3) == 0;
+        let (drives, doomed) = (Vec::new(), Vec::new());
+        let mut bays = Self { drives, drive_bytes, block_bytes, made: 0, are_quick, doomed };
         for _ in 0..count {
             bays.add(runtime, rng);
         }
@@ -65,7 +69,8 @@ impl Bays {
     /// A new drive in a free bay.
     fn add(&mut self, runtime: &Runtime, rng: &mut Rng) -> Rc<dyn Disk> {
         self.made += 1;
-        let drive = Drive::new(runtime, &format!("d{}", self.made), self.drive_bytes, self.block_bytes, rng);
+        let make = if self.are_quick { Drive::quick } else { Drive::new };
+        let drive = make(runtime, &format!("d{}", self.made), self.drive_bytes, self.block_bytes, rng);
         self.drives.push(drive.clone());
         drive.disk()
     }

@@ -21,6 +21,8 @@ use std::{
 const DELAY_NS: Nanos = 2_000_000;
 /// A drive that takes longer counts as failed.
 const TIMEOUT_NS: Nanos = 50_000_000;
+/// Time after which a quick drive takes its time, and after which it is quick again.
+const QUICK_SPAN_NS: Nanos = 5_000_000;
 /// Longest time for which a file system is full.
 pub(crate) const FULL_NS: Nanos = 100_000_000;
 /// Operations that were requested while it was full end within this time afterwards.
@@ -50,6 +52,19 @@ impl Drive {
             filling.ignore_reservations();
         }
         Self::over(runtime, bytes, filling, rng)
+    }
+
+    /// A drive that is quick at times.
+    pub(crate) fn quick(
+        runtime: &Runtime,
+        name: &str,
+        size_bytes: u64,
+        block_bytes: u32,
+        rng: &mut Rng,
+    ) -> Self {
+        let bytes = CrashDisk::new(runtime, name, size_bytes, block_bytes, rng.u64(..));
+        bytes.set_quick_spans(QUICK_SPAN_NS);
+        Self::over(runtime, bytes, None, rng)
     }
 
     /// A drive that takes space as it is written, and keeps it.

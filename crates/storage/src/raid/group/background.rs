@@ -10,9 +10,8 @@ use super::{
     },
     GROUP_LOCK, Group,
     geometry::{Rows, UNIT},
-    locks::Hold,
-    state::LOOK_FOR_SPACE_NS,
     state::SlotState,
+    state::{Hold, LOOK_FOR_SPACE_NS},
 };
 use crate::disk::{Disk, DiskError};
 use bytes::{Bytes, BytesMut};

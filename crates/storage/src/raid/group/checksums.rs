@@ -71,6 +71,11 @@ impl Checksums {
         missing
     }
 
+    /// Whether the checksums of the units can be used without reading.
+    pub(super) fn are_here(&self, slot: usize, units: Range<u64>) -> bool {
+        self.missing(slot, units).is_empty()
+    }
+
     /// Takes a page that was read; None: the read failed. Checksums of units that `is_stale` are ignored.
     pub(super) fn take(&self, slot: usize, page: u64, bytes: Option<&[u8]>, is_stale: impl Fn(u64) -> bool) {
         let mut taken = Page::blank();
@@ -104,11 +109,18 @@ impl Checksums {
 
     /// The units hold `bytes` from now on.
     pub(super) fn set(&self, slot: usize, first: u64, bytes: &[u8]) {
+        self.set_on_each(slot..slot + 1, first, bytes);
+    }
+
+    /// The units of several slots hold the same `bytes` from now on.
+    pub(super) fn set_on_each(&self, slots: Range<usize>, first: u64, bytes: &[u8]) {
         let mut pages = self.pages.borrow_mut();
         for (at, bytes) in bytes.chunks_exact(UNIT as usize).enumerate() {
-            let unit = first + at as u64;
-            if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
-                page.put(unit, sum_of(bytes));
+            let (unit, sum) = (first + at as u64, sum_of(bytes));
+            for slot in slots.clone() {
+                if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
+                    page.put(unit, sum);
+                }
             }
         }
     }

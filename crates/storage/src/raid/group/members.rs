@@ -4,8 +4,7 @@ use super::{
     GROUP_LOCK, Group,
     geometry::Geometry,
     journal,
-    locks::Hold,
-    state::{LOOK_FOR_SPACE_NS, Slot, SlotState},
+    state::{Hold, LOOK_FOR_SPACE_NS, Slot, SlotState},
     superblock::Superblock,
 };
 use crate::{

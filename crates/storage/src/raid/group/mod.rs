@@ -12,14 +12,17 @@
 //!
 //! A failed member is never used again: no write is acknowledged before the superblocks of the other members record the
 //! failure ([`members`]).
+//!
+//! While all members are there and answer at once, as memory does, most operations need none of these waits: they are done
+//! in the caller's call ([`nowait`]).
 
 mod background;
 mod bitmap;
 mod checksums;
 mod geometry;
 mod journal;
-mod locks;
 mod members;
+mod nowait;
 mod open;
 mod read;
 mod reconstruct;
@@ -50,8 +53,7 @@ use checksums::Checksums;
 use futures::future::{LocalBoxFuture, ready};
 use geometry::Geometry;
 use journal::Journal;
-use locks::Locks;
-use state::{Commits, Settling, Slot, SlotState, Space, WriteIntent};
+use state::{Commits, Hold, Locks, Settling, Slot, SlotState, Space, WriteIntent};
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
@@ -108,6 +110,7 @@ pub(super) struct Group {
     /// Whether the set serves; false once this group has failed.
     is_served: Arc<AtomicBool>,
     turn: Cell<usize>,
+    scratch: RefCell<nowait::Scratch>,
 }
 
 impl Group {
@@ -157,11 +160,14 @@ impl Group {
     }
 
     /// Begins a read.
-    pub(super) fn begin_read(self: &Rc<Self>, offset: u64, into: BytesMut) -> Reading {
+    pub(super) fn begin_read(self: &Rc<Self>, offset: u64, mut into: BytesMut) -> Reading {
         if let Some((disk, start)) = self.plain() {
             let reading = disk.read(start + offset, into);
             let group = Rc::clone(self);
             return Box::pin(async move { reading.await.map_err(|error| group.plain_error(&error, &disk)) });
+        }
+        if self.fill_nowait(offset, &mut into).is_some() {
+            return Box::pin(ready(Ok(into)));
         }
         self.begin(Rc::clone(self).read(offset, into))
     }
@@ -171,6 +177,9 @@ impl Group {
         if let Some((disk, start)) = self.plain() {
             let writing = disk.write(start + offset, data, durable);
             return self.plain_writing(disk, writing);
+        }
+        if self.write_nowait(offset, &data, durable).is_some() {
+            return Box::pin(ready(Ok(())));
         }
         self.begin(Rc::clone(self).write(offset, data, durable))
     }
@@ -270,7 +279,7 @@ impl Group {
     /// Completes all work, so that the next start has none.
     pub(super) async fn close(self: Rc<Self>) -> Result<(), DiskError> {
         self.is_closing.set(true);
-        let group_lock = self.locks.take(GROUP_LOCK, locks::Hold::Exclusive).await;
+        let group_lock = self.locks.take(GROUP_LOCK, Hold::Exclusive).await;
         self.check()?;
         self.clean(true).await;
         drop(group_lock);

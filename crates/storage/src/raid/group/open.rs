@@ -6,8 +6,7 @@ use super::{
     checksums::Checksums,
     geometry::UNIT,
     journal::{self, Change, Journal},
-    locks::Locks,
-    state::{Commits, Settling, Slot, SlotState, Space, WriteIntent},
+    state::{Commits, Locks, Settling, Slot, SlotState, Space, WriteIntent},
     superblock::{SlotRecordState, Superblock},
 };
 use crate::{
@@ -143,6 +142,7 @@ impl Group {
             has_failed: Cell::new(false),
             is_closing: Cell::new(false),
             turn: Cell::new(0),
+            scratch: RefCell::default(),
         }
     }
 

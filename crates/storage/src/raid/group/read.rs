@@ -3,8 +3,7 @@
 use super::{
     Group,
     geometry::{Piece, UNIT},
-    locks::Hold,
-    state::SlotState,
+    state::{Hold, SlotState},
 };
 use crate::{
     disk::{Disk, DiskError},
@@ -111,7 +110,7 @@ impl Group {
     }
 
     /// The position to read: of equal copies, the one on the disk with the fewest reads in progress.
-    fn choose(&self, piece: Piece) -> usize {
+    pub(super) fn choose(&self, piece: Piece) -> usize {
         if self.geometry.code != Code::Copies {
             return piece.position;
         }

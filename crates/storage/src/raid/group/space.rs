@@ -11,8 +11,7 @@
 use super::{
     GROUP_LOCK, Group,
     geometry::Geometry,
-    locks::Hold,
-    state::{LOOK_FOR_SPACE_NS, SlotState},
+    state::{Hold, LOOK_FOR_SPACE_NS, SlotState},
 };
 use crate::disk::{Disk, DiskError, Writing};
 use futures::future::join_all;

@@ -5,7 +5,7 @@ use super::{
     GROUP_LOCK, Group,
     geometry::{Piece, Rows, UNIT},
     journal::{Change, Reserved},
-    locks::Hold,
+    state::Hold,
 };
 use crate::disk::{Disk, DiskError};
 use bytes::{Bytes, BytesMut};
@@ -89,7 +89,7 @@ impl Group {
     async fn take_group_lock(
         self: &Rc<Self>,
         parts: &[Part],
-    ) -> Result<(super::locks::Guard, Option<Reserved>), DiskError> {
+    ) -> Result<(super::state::Guard, Option<Reserved>), DiskError> {
         loop {
             let group_lock = self.locks.take(GROUP_LOCK, Hold::Shared).await;
             self.check()?;
@@ -169,7 +169,9 @@ impl Group {
             let bytes = new.values().next();
             content.fill(bytes.cloned());
         } else {
-            let changed = match self.cheapest(&new, &parity, is_usable) {
+            let way = self.cheapest(|position| new.contains_key(position), parity.len(), is_usable);
+            self.count_way(way);
+            let changed = match way {
                 Way::NoParity => Vec::new(),
                 Way::Full => self.parity_of(rows, &new),
                 Way::Modify => self.modified_parity(rows, &new, &parity).await,
@@ -220,32 +222,35 @@ impl Group {
         true
     }
 
-    /// The cheaper way to compute the parity of a band.
-    fn cheapest(
+    /// The cheaper way to compute the parity of a band that has so many parity blocks.
+    pub(super) fn cheapest(
         &self,
-        new: &BTreeMap<usize, Bytes>,
-        parity: &[usize],
+        is_new: impl Fn(&usize) -> bool,
+        parity: usize,
         is_usable: impl Fn(&usize) -> bool,
     ) -> Way {
         let data = self.geometry.data();
-        if parity.is_empty() {
+        let new = (0..data).filter(&is_new).count();
+        if parity == 0 {
             return Way::NoParity;
         }
-        if new.len() == data {
-            self.count(|counters| counters.full_stripe_writes += 1);
+        if new == data {
             return Way::Full;
         }
-        let can_modify = new.keys().all(&is_usable);
+        let can_modify = (0..data).filter(&is_new).all(|position| is_usable(&position));
         let can_reconstruct =
-            (0..data).filter(|position| !new.contains_key(position)).all(|position| is_usable(&position));
-        let modify_is_cheaper = new.len() + parity.len() < data - new.len();
-        if can_modify && (modify_is_cheaper || !can_reconstruct) {
-            self.count(|counters| counters.read_modify_writes += 1);
-            Way::Modify
-        } else {
-            self.count(|counters| counters.reconstruct_writes += 1);
-            Way::Reconstruct
-        }
+            (0..data).filter(|position| !is_new(position)).all(|position| is_usable(&position));
+        let modify_is_cheaper = new + parity < data - new;
+        if can_modify && (modify_is_cheaper || !can_reconstruct) { Way::Modify } else { Way::Reconstruct }
+    }
+
+    pub(super) fn count_way(&self, way: Way) {
+        self.count(|counters| match way {
+            Way::NoParity => {}
+            Way::Full => counters.full_stripe_writes += 1,
+            Way::Modify => counters.read_modify_writes += 1,
+            Way::Reconstruct => counters.reconstruct_writes += 1,
+        });
     }
 
     /// Parity of a stripe's rows when all of its data is known.
@@ -380,7 +385,8 @@ impl Group {
 }
 
 /// See [`Group::cheapest`].
-enum Way {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
     NoParity,
     Full,
     Modify,

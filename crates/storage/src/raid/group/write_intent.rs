@@ -10,8 +10,7 @@
 use super::{
     Group, PAGES,
     geometry::{Rows, UNIT},
-    locks::Hold,
-    state::IntentRegion,
+    state::{Hold, IntentRegion},
 };
 use bytes::BytesMut;
 use futures::future::join_all;
@@ -48,6 +47,13 @@ impl Group {
         }
         let ticket = self.write_intent.each.borrow()[region as usize].ticket;
         self.committed(ticket).await;
+    }
+
+    /// Whether a write to a stripe needs no flag that is not durable yet.
+    pub(super) fn is_flagged(&self, stripe: u64) -> bool {
+        let region = self.write_intent.region(stripe);
+        let ticket = self.write_intent.each.borrow()[region as usize].ticket;
+        !self.lacks_flags(region) && self.commits.done.get() >= ticket
     }
 
     /// Whether a write to a region needs a flag that is not set.

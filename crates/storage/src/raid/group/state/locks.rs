@@ -11,14 +11,14 @@ use std::{
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(in super::super) enum Hold {
     Shared,
     Exclusive,
 }
 
 /// Locks that are held now.
 #[derive(Default)]
-pub(super) struct Locks {
+pub(in super::super) struct Locks {
     locks: RefCell<HashMap<u64, Lock>>,
 }
 
@@ -30,7 +30,7 @@ struct Lock {
 }
 
 /// Releases the lock when it is dropped.
-pub(super) struct Guard {
+pub(in super::super) struct Guard {
     locks: Rc<Locks>,
     key: u64,
     hold: Hold,
@@ -38,7 +38,11 @@ pub(super) struct Guard {
 
 impl Locks {
     /// Takes lock `key`, or a place in its queue, at once; only the future waits.
-    pub(super) fn take(self: &Rc<Self>, key: u64, hold: Hold) -> impl Future<Output = Guard> + use<> {
+    pub(in super::super) fn take(
+        self: &Rc<Self>,
+        key: u64,
+        hold: Hold,
+    ) -> impl Future<Output = Guard> + use<> {
         let mut locks = self.locks.borrow_mut();
         let lock = locks.entry(key).or_default();
         let taken = if lock.queue.is_empty() && lock.admits(hold) {
@@ -55,6 +59,11 @@ impl Locks {
                 Err(receiver) => receiver.await.expect("a lock outlives its queue"),
             }
         }
+    }
+
+    /// Whether a lock could be taken now.
+    pub(in super::super) fn is_free(&self, key: u64, hold: Hold) -> bool {
+        self.locks.borrow().get(&key).is_none_or(|lock| lock.queue.is_empty() && lock.admits(hold))
     }
 
     fn release(self: &Rc<Self>, key: u64, hold: Hold) {
