@@ -5,7 +5,7 @@ use crate::{
     buffers::budget::Budget,
     buffers::operation::{Operations, Origin},
     buffers::pool::ChunkPool,
-    buffers::spare_lists::SpareLists,
+    buffers::spare_lists::{SpareLists, SpareParts},
     completion_guard::CompletionGuard,
     config::ArrayLimits,
     engine::OperationRequest,
@@ -48,6 +48,7 @@ pub(crate) struct WorkerContext<D: Driver> {
     /// Memory for payload that waits for its digest, for reuse: idle sessions keep none.
     staging: Vec<Vec<u8>>,
     pub(crate) spare_lists: SpareLists,
+    pub(crate) spare_parts: SpareParts,
     pub(crate) counters: Counters,
     /// Time of the last poll.
     pub(crate) now: Nanos,
@@ -84,6 +85,7 @@ impl<D: Driver> WorkerContext<D> {
             large_buffers: Vec::new(),
             staging: Vec::new(),
             spare_lists: SpareLists::default(),
+            spare_parts: SpareParts::default(),
             counters: Counters::default(),
             waiting_for_buffers: VecDeque::new(),
             waiting: Vec::new(),

@@ -59,8 +59,6 @@ pub(crate) enum WorkerMessage<S> {
     Due { connection: ConnectionKey, number: usize },
     /// End the outdated tasks at their units.
     EndOutdated(CompletionGuard),
-    /// The engine has completed requests of this worker.
-    Answers(Vec<FinishedOperation>),
     /// Request logouts from the initiators, then close everything.
     Stop,
 }
@@ -68,6 +66,8 @@ pub(crate) enum WorkerMessage<S> {
 /// A worker as others see it.
 pub(crate) struct Mailbox<S> {
     messages: Mutex<Vec<WorkerMessage<S>>>,
+    /// Requests of this worker that the engine has completed.
+    answers: Mutex<Vec<FinishedOperation>>,
     wake: Box<dyn Fn() + Send + Sync>,
     /// Connections that it serves, or soon will.
     pub(crate) load: AtomicUsize,
@@ -77,12 +77,23 @@ pub(crate) struct Mailbox<S> {
 impl<S> Mailbox<S> {
     pub(crate) fn new(wake: Box<dyn Fn() + Send + Sync>) -> Self {
         let (load, counters) = (AtomicUsize::new(0), SharedCounters::default());
-        Self { messages: Mutex::default(), wake, load, counters }
+        Self { messages: Mutex::default(), answers: Mutex::default(), wake, load, counters }
     }
 
     pub(crate) fn post(&self, message: WorkerMessage<S>) {
         lock(&self.messages).push(message);
         (self.wake)();
+    }
+
+    /// Takes answers of the engine out of the list.
+    pub(crate) fn answer(&self, answers: &mut Vec<FinishedOperation>) {
+        lock(&self.answers).append(answers);
+        (self.wake)();
+    }
+
+    /// Moves the answers of the engine into an empty list.
+    pub(crate) fn collect_answers(&self, into: &mut Vec<FinishedOperation>) {
+        std::mem::swap(into, &mut lock(&self.answers));
     }
 
     /// Moves the messages into `into`.

@@ -64,6 +64,8 @@ pub struct Worker<D: Driver> {
     waiter: Waiter,
     completions: Vec<Completion<D::Socket>>,
     messages: Vec<WorkerMessage<D::Socket>>,
+    /// Empty between calls, like `messages`.
+    answers: Vec<FinishedOperation>,
     next_tick: Nanos,
     /// The next pause of tasks that wait for others, and the time at which they are tried again.
     retry_ns: Nanos,
@@ -117,6 +119,7 @@ impl<D: Driver> Worker<D> {
             waiter: Waiter::new(wait),
             completions: Vec::new(),
             messages: Vec::new(),
+            answers: Vec::new(),
             stopping: None,
         })
     }
@@ -320,12 +323,11 @@ impl<D: Driver> Worker<D> {
         if self.context.requests.is_empty() {
             return;
         }
-        let requests = std::mem::take(&mut self.context.requests);
-        let unanswered = match &self.context.shared.engine {
-            Some(engine) => engine.send(requests),
-            None => requests,
-        };
-        for request in unanswered {
+        if let Some(engine) = &self.context.shared.engine {
+            engine.send(&mut self.context.requests);
+        }
+        // The engine has ended.
+        while let Some(request) = self.context.requests.pop() {
             self.operation_done(request.tag, OperationResult(Err(OperationError::Gone)));
         }
     }
@@ -448,11 +450,6 @@ impl<D: Driver> Worker<D> {
                 WorkerMessage::Close(key) => self.with_connection(key, Connection::close),
                 WorkerMessage::GiveWay(key) => self.with_connection(key, Connection::give_way),
                 WorkerMessage::CheckChap(key) => self.with_connection(key, Connection::check_login_delay),
-                WorkerMessage::Answers(answers) => {
-                    for FinishedOperation { tag, outcome } in answers {
-                        self.operation_done(tag, outcome);
-                    }
-                }
                 WorkerMessage::Due { connection, number } => {
                     self.with_connection(connection, |connection, context| {
                         connection.answer_due(context, number);
@@ -463,6 +460,13 @@ impl<D: Driver> Worker<D> {
             }
         }
         self.messages = messages;
+        let mut answers = std::mem::take(&mut self.answers);
+        self.context.mailbox.collect_answers(&mut answers);
+        for FinishedOperation { tag, outcome, memory } in answers.drain(..) {
+            self.context.spare_parts.keep(memory);
+            self.operation_done(tag, outcome);
+        }
+        self.answers = answers;
     }
 
     /// Stops listening and requests logouts; [`Worker::is_stopped`] reports the end.

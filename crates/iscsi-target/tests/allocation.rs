@@ -79,8 +79,25 @@ fn nothing_is_allocated_per_io() {
     let write_through = format!(r#""kind": "file", "path": "{path}-2""#);
     let storage = r#""storage": {"disks": [{"name": "d", "count": 4, "size_bytes": 33554432}], "raid_sets": [
         {"name": "r", "level": "raid0", "disks": ["d0", "d1", "d2", "d3"], "chunk_bytes": 4096}]},"#;
+    let redundant = |level| {
+        format!(
+            r#""storage": {{"disks": [{{"name": "d", "count": 6, "size_bytes": 67108864}}], "raid_sets": [
+            {{"name": "r", "level": "{level}", "disks": ["d0", "d1", "d2", "d3", "d4", "d5"],
+            "initialise": "assume_clean"}}], "pools": [{{"name": "p", "raid_sets": ["r"]}}]}},"#
+        )
+    };
+    let thin = r#""kind": "pool", "pool": "p""#;
     for driver in ["epoll", "auto"] {
-        for volume in [r#""kind": "memory""#, r#""kind": "raid""#, &file, &write_through] {
+        let whole = r#""kind": "raid""#;
+        let cases = [
+            (r#""kind": "memory""#, storage.to_owned()),
+            (whole, storage.to_owned()),
+            (&file, storage.to_owned()),
+            (&write_through, storage.to_owned()),
+            (thin, redundant("raid10")),
+            (thin, redundant("raid6")),
+        ];
+        for (volume, storage) in cases {
             let array =
                 array_of(volume, &format!(r#""driver": "{driver}", "touch_memory": false, {storage}"#));
             let mut client = Client::login(array.portals()[0], 1, "");

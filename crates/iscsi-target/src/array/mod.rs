@@ -338,7 +338,7 @@ fn open_engine(config: &ArrayConfig) -> Result<Option<Engine>, ArrayError> {
 /// The function that passes answers of the engine to a worker.
 fn deliver(mailbox: &Arc<Mailbox<Socket>>) -> Deliver {
     let mailbox = Arc::clone(mailbox);
-    Box::new(move |answers| mailbox.post(WorkerMessage::Answers(answers)))
+    Box::new(move |answers| mailbox.answer(answers))
 }
 
 /// Whether each worker gets enough memory for the largest command beside others.

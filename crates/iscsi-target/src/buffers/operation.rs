@@ -56,7 +56,8 @@ impl<D: Driver> WorkerContext<D> {
                     offset: seg.offset,
                     len: seg.len,
                 };
-                let memory = segs.iter().map(piece).collect();
+                let mut memory = self.spare_parts.take();
+                memory.extend(segs.iter().map(piece));
                 self.requests.push(OperationRequest { volume, operation, memory, worker: self.index, tag });
                 return;
             }

@@ -1,5 +1,6 @@
-//! Empty gathering lists that are kept for reuse.
+//! Empty lists that are kept for reuse.
 
+use crate::engine::BufferPart;
 use linerate_io::Outgoing;
 
 /// Memory that an empty list may keep for reuse, so that a worker stays small after a burst.
@@ -23,6 +24,25 @@ impl SpareLists {
         let memory = std::mem::take(list);
         if (1..=KEPT_BYTES_MAX).contains(&memory.capacity_bytes()) && self.0.len() < SPARE_LISTS {
             self.0.push(memory);
+        }
+    }
+}
+
+/// Memory for the lists of parts of I/O buffers that go to the engine and come back with its answers.
+#[derive(Debug, Default)]
+pub(crate) struct SpareParts(Vec<Vec<BufferPart>>);
+
+impl SpareParts {
+    /// An empty list, with memory if there is one.
+    pub(crate) fn take(&mut self) -> Vec<BufferPart> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Takes the memory of a list.
+    pub(crate) fn keep(&mut self, mut list: Vec<BufferPart>) {
+        list.clear();
+        if list.capacity() * size_of::<BufferPart>() <= KEPT_BYTES_MAX && self.0.len() < SPARE_LISTS {
+            self.0.push(list);
         }
     }
 }

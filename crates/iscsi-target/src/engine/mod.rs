@@ -43,7 +43,8 @@ use std::{
 };
 
 /// Passes answers to the worker that sent the requests.
-pub(crate) type Deliver = Box<dyn Fn(Vec<FinishedOperation>) + Send + Sync>;
+/// It empties the list.
+pub(crate) type Deliver = Box<dyn Fn(&mut Vec<FinishedOperation>) + Send + Sync>;
 
 /// Pool, volume, and how it is shown.
 pub(crate) type Records = Vec<(String, String, ExportRecord)>;
@@ -66,8 +67,6 @@ pub(crate) struct OpenedVolume {
 
 /// Requests to the engine.
 enum EngineRequest {
-    /// Operations of a worker.
-    Io(Vec<OperationRequest>),
     /// The workers, and the targets for exports.
     Introduce(Vec<Deliver>, Exports),
     /// The exports of volumes that the configuration does not name, or names no longer: pool, volume, record.
@@ -98,8 +97,16 @@ struct Inbox {
 #[derive(Default)]
 struct EngineQueue {
     list: Vec<EngineRequest>,
+    /// Operations of workers, which are served after the others: those may introduce the workers.
+    operations: Vec<OperationRequest>,
     /// The reader has ended.
     closed: bool,
+}
+
+impl EngineQueue {
+    fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.operations.is_empty()
+    }
 }
 
 /// See the module text. Ends the thread when it is dropped.
@@ -124,20 +131,28 @@ impl Inbox {
             }
             requests.list.push(request);
         }
+        self.wake();
+        Ok(())
+    }
+
+    fn wake(&self) {
         if let Some(wake) = self.wake.get() {
             wake();
         }
-        Ok(())
     }
 }
 
 impl EngineHandle {
-    /// Passes requests on; returns those that will not be answered.
-    pub(crate) fn send(&self, requests: Vec<OperationRequest>) -> Vec<OperationRequest> {
-        match self.0.post(EngineRequest::Io(requests)) {
-            Err(EngineRequest::Io(requests)) => requests,
-            _ => Vec::new(),
+    /// Takes requests out of the list; leaves them there if they will not be answered.
+    pub(crate) fn send(&self, requests: &mut Vec<OperationRequest>) {
+        {
+            let mut queue = lock(&self.0.requests);
+            if queue.closed {
+                return;
+            }
+            queue.operations.append(requests);
         }
+        self.0.wake();
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) enum Operation {
 pub(crate) struct FinishedOperation {
     pub(crate) tag: u64,
     pub(crate) outcome: OperationResult,
+    /// That of the request.
+    pub(crate) memory: Vec<BufferPart>,
 }
 
 /// The result of an operation on a volume, from any executor.

@@ -1,8 +1,7 @@
 //! One operation of a worker on a volume, and the return of its answer.
 
 use super::{
-    BufferPart, Deliver, FinishedOperation, Operation, OperationError, OperationOutput, OperationRequest,
-    OperationResult,
+    BufferPart, Deliver, FinishedOperation, Operation, OperationError, OperationOutput, OperationResult,
 };
 use bytes::BytesMut;
 use linerate_storage::{Disk, DiskError, pool::PoolVolume, raid::RaidSet, replica::Fence};
@@ -31,7 +30,7 @@ impl Outbox {
     pub(super) fn deliver(&self) {
         for (deliver, waiting) in self.workers.borrow().iter().zip(self.waiting.borrow_mut().iter_mut()) {
             if !waiting.is_empty() {
-                deliver(std::mem::take(waiting));
+                deliver(waiting);
             }
         }
     }
@@ -48,25 +47,36 @@ pub(super) struct Due {
     outbox: Rc<Outbox>,
     worker: usize,
     tag: u64,
+    memory: Vec<BufferPart>,
     is_given: bool,
 }
 
 impl Due {
-    pub(super) fn new(outbox: &Rc<Outbox>, request: &OperationRequest) -> Self {
-        Self { outbox: Rc::clone(outbox), worker: request.worker, tag: request.tag, is_given: false }
+    /// The answer to a request of a worker with this tag and this memory.
+    pub(super) fn new(outbox: &Rc<Outbox>, worker: usize, tag: u64, memory: Vec<BufferPart>) -> Self {
+        Self { outbox: Rc::clone(outbox), worker, tag, memory, is_given: false }
+    }
+
+    pub(super) fn memory(&self) -> &[BufferPart] {
+        &self.memory
     }
 
     pub(super) fn give(mut self, result: Result<OperationOutput, OperationError>) {
+        self.put(result);
+    }
+
+    fn put(&mut self, result: Result<OperationOutput, OperationError>) {
         self.is_given = true;
-        self.outbox.put(self.worker, FinishedOperation { tag: self.tag, outcome: OperationResult(result) });
+        let memory = std::mem::take(&mut self.memory);
+        self.outbox
+            .put(self.worker, FinishedOperation { tag: self.tag, outcome: OperationResult(result), memory });
     }
 }
 
 impl Drop for Due {
     fn drop(&mut self) {
         if !self.is_given {
-            let outcome = OperationResult(Err(OperationError::Gone));
-            self.outbox.put(self.worker, FinishedOperation { tag: self.tag, outcome });
+            self.put(Err(OperationError::Gone));
         }
     }
 }

@@ -58,7 +58,6 @@ impl EngineState {
 
     pub(super) fn read(self: &Rc<Self>, request: EngineRequest) {
         match request {
-            EngineRequest::Io(requests) => requests.into_iter().for_each(|request| self.serve(request)),
             EngineRequest::Introduce(workers, exports) => {
                 self.outbox.introduce(workers);
                 // Called once per array.
@@ -90,25 +89,24 @@ impl EngineState {
         }
     }
 
-    fn serve(self: &Rc<Self>, request: OperationRequest) {
-        let due = serve::Due::new(&self.outbox, &request);
-        let entry = self.volumes.borrow().get(request.volume as usize).cloned().flatten();
+    pub(super) fn serve(self: &Rc<Self>, request: OperationRequest) {
+        let OperationRequest { volume, operation, memory, worker, tag } = request;
+        let due = serve::Due::new(&self.outbox, worker, tag, memory);
+        let entry = self.volumes.borrow().get(volume as usize).cloned().flatten();
         // Without a volume, `due` answers with an error when it is dropped.
         let Some(entry) = entry else { return };
         if let Some(name) = self.is_barred(&entry.volume) {
             return due.give(Err(OperationError::Disk(DiskError::Protected(name))));
         }
         let mut buffer = self.buffer.borrow_mut();
-        if let Some(output) =
-            serve::perform_nowait(&entry.volume, &request.operation, &request.memory, &mut buffer)
-        {
+        if let Some(output) = serve::perform_nowait(&entry.volume, &operation, due.memory(), &mut buffer) {
             return due.give(Ok(output));
         }
         let state = Rc::clone(self);
         self.runtime.spawn(async move {
-            let result = match request.operation {
+            let result = match operation {
                 Operation::Keep { number, reservations } => state.keep(&entry, number, reservations).await,
-                operation => serve::perform(&entry.volume, operation, &request.memory).await,
+                operation => serve::perform(&entry.volume, operation, due.memory()).await,
             };
             due.give(result);
         });

@@ -53,6 +53,7 @@ impl Drop for Closes {
         let mut requests = lock(&self.0.requests);
         requests.closed = true;
         requests.list.clear();
+        requests.operations.clear();
     }
 }
 
@@ -89,17 +90,22 @@ fn run<D: Driver>(
 }
 
 fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, state: &Rc<EngineState>) -> io::Result<()> {
-    let (mut requests, mut others) = (Vec::new(), Vec::new());
+    let (mut requests, mut operations, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let mut stops = false;
     while !stops {
-        requests.append(&mut lock(&inbox.requests).list);
+        {
+            let mut queue = lock(&inbox.requests);
+            std::mem::swap(&mut requests, &mut queue.list);
+            std::mem::swap(&mut operations, &mut queue.operations);
+        }
         for request in requests.drain(..) {
             stops |= matches!(request, EngineRequest::Stop);
             state.read(request);
         }
+        operations.drain(..).for_each(|request| state.serve(request));
         host.turn(Wait::Never, &mut others)?;
         state.outbox.deliver();
-        if !stops && lock(&inbox.requests).list.is_empty() {
+        if !stops && lock(&inbox.requests).is_empty() {
             host.turn(Wait::Forever, &mut others)?;
         }
         // The driver only performs file operations of disks, and wakes this thread for requests.
