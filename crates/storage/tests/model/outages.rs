@@ -70,7 +70,7 @@ impl Array {
         let block_bytes = if rng.bool() { 512 } else { 4096 };
         let mut executor = Executor::new();
         let runtime = executor.runtime();
-        let are_quick = rng.u8(0..3) == 0;
+        let are_quick = rng.clone().u8(0..3) == 0;
         let make = if are_quick { Drive::quick } else { Drive::new };
         let drive = |number| make(&runtime, &format!("d{number}"), DRIVE_BYTES, block_bytes, rng);
         let drives: Vec<Drive> = (0..least + more).map(drive).collect();

@@ -57,7 +57,8 @@ pub(crate) struct World {
 
 impl Bays {
     fn new(runtime: &Runtime, count: usize, drive_bytes: u64, block_bytes: u32, rng: &mut Rng) -> Self {
-        let are_quick = rng.u8(0..3) == 0;
+        // Seeds without quick drives keep their course.
+        let are_quick = rng.clone().u8(0..3) == 0;
         let (drives, doomed) = (Vec::new(), Vec::new());
         let mut bays = Self { drives, drive_bytes, block_bytes, made: 0, are_quick, doomed };
         for _ in 0..count {
