@@ -58,7 +58,7 @@ SUITES = {
     "commit": Suite(("-p=linerate-io",)),
     "replication": Suite(("-p=linerate-storage", "--test=model", "--test=replica")),
     "sessions": Suite(("-p=linerate-sim", "--test=pair")),
-    "storage": Suite(("-p=linerate-storage", "--test=model")),
+    "storage": Suite(("-p=linerate-storage", "--test=model", "--test=raid")),
     "verdicts": Suite(("tests/analysis", "tests/study/test_judge.py"), is_python=True),
     "windows": Suite(("-p=linerate-iscsi-proto", "-p=linerate-sim", "--test=it", "--test=pair")),
     "write-order": Suite(("-p=linerate-iscsi-initiator", "-p=linerate-sim", "--lib", "--test=multipath")),

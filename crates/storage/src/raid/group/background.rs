@@ -373,11 +373,19 @@ impl Group {
         if stripes.end == self.geometry.stripes {
             self.end_rebuild(slot, &disk).await;
         } else if saved + self.geometry.stripes / 64 < stripes.end {
-            if disk.flush().await.is_err() {
-                self.member_failed(slot, &disk);
+            // What the new member was computed from must be durable too: without parity it was written past the journal.
+            self.flush_members().await;
+            if self.has_failed.get() || self.has_unknown_failure() {
                 return Ok(());
             }
-            self.slots.borrow_mut()[slot].saved = stripes.end;
+            {
+                let mut slots = self.slots.borrow_mut();
+                let slot = &mut slots[slot];
+                if slot.state != SlotState::Rebuilding(stripes.end) {
+                    return Ok(());
+                }
+                slot.saved = stripes.end;
+            }
             self.commit().await;
         }
         Ok(())
