@@ -82,11 +82,8 @@ def engine(setting: Setting) -> Iterator[Result]:
 def volume(setting: Setting, kind: Kind) -> Iterator[processes.Server]:
     """Our array with one volume of this kind."""
     disk_bytes = (VOLUME_BYTES + POOL_SPARE_BYTES) // kind.data_disks
-    names = [f"d{number}" for number in range(kind.disks)]
-    storage: dict[str, Any] = {
-        "disks": [{"name": "d", "count": kind.disks, "size_bytes": disk_bytes}],
-        "raid_sets": [{"name": "r", "level": kind.level, "disks": names, "initialise": "assume_clean"}],
-    }
+    disks = {"name": "d", "count": kind.disks, "size_bytes": disk_bytes}
+    storage = processes.raid_storage(kind.level, disks)
     served: dict[str, Any] = {"lun": 0, "name": "v0", "kind": "raid"}
     if kind.is_thin:
         storage["pools"] = [{"name": "p", "raid_sets": ["r"]}]

@@ -105,13 +105,18 @@ def array(directory: Path, shape: Shape, volume_bytes: int) -> Iterator[Server]:
         yield server
 
 
+def raid_storage(level: str, disks: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Describe one RAID set named r and its disks, of which `disks` describes all, with `count`."""
+    names = [f"{disks['name']}{number}" for number in range(disks["count"])]
+    raid_set = {"name": "r", "level": level, "disks": names, "initialise": "assume_clean", **options}
+    return {"disks": [disks], "raid_sets": [raid_set]}
+
+
 @contextmanager
 def raid(directory: Path, level: str, disks: dict[str, Any], **options: Any) -> Iterator[Server]:
     """Our array with one RAID set as its volume, written once. `disks` describes all of them, with `count`."""
-    names = [f"{disks['name']}{number}" for number in range(disks["count"])]
-    raid_set = {"name": "r", "level": level, "disks": names, "initialise": "assume_clean", **options}
     volumes = [{"lun": 0, "name": "v0", "kind": "raid"}]
-    with serve(directory, volumes, {"disks": [disks], "raid_sets": [raid_set]}) as server:
+    with serve(directory, volumes, raid_storage(level, disks, **options)) as server:
         fill(directory, server, disks["count"] * disks["size_bytes"])
         yield server
 

@@ -130,14 +130,12 @@ pub(super) fn perform_nowait(
     let len: usize = memory.iter().map(|part| part.len as usize).sum();
     match *operation {
         Operation::Read { offset_bytes } => {
-            let mut into = Scatter { memory, part: 0, filled: 0 };
+            let mut into = Scatter::new(memory);
             disk.read_nowait(offset_bytes, len as u64, &mut |bytes| into.put(bytes))?;
         }
         Operation::Write { offset_bytes, durable } => {
             buffer.clear();
-            for BufferPart { region, offset, len } in memory {
-                region.append_to(*offset, *len as usize, buffer);
-            }
+            gather(memory, buffer);
             disk.write_nowait(offset_bytes, buffer, durable)?;
         }
         _ => return None,
@@ -158,13 +156,11 @@ pub(super) async fn perform(
     let done = match operation {
         Operation::Read { offset_bytes } => {
             let read = disk.read(offset_bytes, BytesMut::zeroed(whole_len)).await;
-            read.map(|bytes| Scatter { memory, part: 0, filled: 0 }.put(&bytes[..len]))
+            read.map(|bytes| Scatter::new(memory).put(&bytes[..len]))
         }
         Operation::Write { offset_bytes, durable } => {
             let mut bytes = Vec::with_capacity(whole_len);
-            for BufferPart { region, offset, len } in memory {
-                region.append_to(*offset, *len as usize, &mut bytes);
-            }
+            gather(memory, &mut bytes);
             if whole_len > len {
                 let last = BytesMut::zeroed(disk.block_bytes() as usize);
                 let found = disk.read(offset_bytes + (whole_len - last.len()) as u64, last).await;
@@ -184,6 +180,13 @@ pub(super) async fn perform(
     done.map(|()| OperationOutput::Moved(len)).map_err(OperationError::Disk)
 }
 
+/// Appends the bytes of parts of I/O buffers.
+fn gather(memory: &[BufferPart], into: &mut Vec<u8>) {
+    for BufferPart { region, offset, len } in memory {
+        region.append_to(*offset, *len as usize, into);
+    }
+}
+
 /// Fills parts of I/O buffers one after the other.
 struct Scatter<'a> {
     memory: &'a [BufferPart],
@@ -193,7 +196,11 @@ struct Scatter<'a> {
     filled: u32,
 }
 
-impl Scatter<'_> {
+impl<'a> Scatter<'a> {
+    fn new(memory: &'a [BufferPart]) -> Self {
+        Self { memory, part: 0, filled: 0 }
+    }
+
     /// Puts the next bytes. All of them together fit.
     fn put(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
@@ -219,7 +226,7 @@ mod tests {
         let region = Region::anonymous(4096).unwrap();
         let part = |offset, len| BufferPart { region: region.clone(), offset, len };
         let memory = [part(100, 3), part(10, 1), part(200, 6)];
-        let mut into = Scatter { memory: &memory, part: 0, filled: 0 };
+        let mut into = Scatter::new(&memory);
         for bytes in [&b"01"[..], b"", b"2345", b"6789"] {
             into.put(bytes);
         }

@@ -71,8 +71,9 @@ impl Array {
         let mut executor = Executor::new();
         let runtime = executor.runtime();
         let are_quick = rng.clone().u8(0..3) == 0;
-        let make = if are_quick { Drive::quick } else { Drive::new };
-        let drive = |number| make(&runtime, &format!("d{number}"), DRIVE_BYTES, block_bytes, rng);
+        let drive = |number| {
+            Drive::quick_or_not(are_quick, &runtime, &format!("d{number}"), DRIVE_BYTES, block_bytes, rng)
+        };
         let drives: Vec<Drive> = (0..least + more).map(drive).collect();
         for drive in drives.iter().filter(|_| used) {
             let mut bytes = BytesMut::zeroed(DRIVE_BYTES as usize);
@@ -130,8 +131,14 @@ impl Array {
 
     fn new_drive(&mut self, rng: &mut Rng) -> Drive {
         let name = format!("d{}", self.drives.len());
-        let make = if self.are_quick { Drive::quick } else { Drive::new };
-        let drive = make(&self.executor.runtime(), &name, DRIVE_BYTES, self.block_bytes, rng);
+        let drive = Drive::quick_or_not(
+            self.are_quick,
+            &self.executor.runtime(),
+            &name,
+            DRIVE_BYTES,
+            self.block_bytes,
+            rng,
+        );
         self.drives.push(drive.clone());
         drive
     }

@@ -446,8 +446,9 @@ fn on_a_drive(seed: u64) {
     let block_bytes = rng.choice([512, 4096]).unwrap();
     let may_be_full = rng.u8(0..4) == 0;
     let room = if may_be_full { rng.u64(10..60) * config.page_bytes } else { 64 << 20 };
-    let make = if !may_be_full && rng.clone().bool() { Drive::quick } else { Drive::new };
-    let mut drive = make(&executor.runtime(), "d0", (9 << 20) + room, block_bytes, &mut rng);
+    let is_quick = !may_be_full && rng.clone().bool();
+    let mut drive =
+        Drive::quick_or_not(is_quick, &executor.runtime(), "d0", (9 << 20) + room, block_bytes, &mut rng);
     let book = Book::new(block_bytes as usize, may_be_full);
     let creating = Pool::create(executor.runtime(), config.clone(), drive.disk());
     let pool = run(&mut executor, creating).unwrap();

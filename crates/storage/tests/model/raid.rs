@@ -70,8 +70,14 @@ impl Bays {
     /// A new drive in a free bay.
     fn add(&mut self, runtime: &Runtime, rng: &mut Rng) -> Rc<dyn Disk> {
         self.made += 1;
-        let make = if self.are_quick { Drive::quick } else { Drive::new };
-        let drive = make(runtime, &format!("d{}", self.made), self.drive_bytes, self.block_bytes, rng);
+        let drive = Drive::quick_or_not(
+            self.are_quick,
+            runtime,
+            &format!("d{}", self.made),
+            self.drive_bytes,
+            self.block_bytes,
+            rng,
+        );
         self.drives.push(drive.clone());
         drive.disk()
     }

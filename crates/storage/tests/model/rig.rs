@@ -54,14 +54,18 @@ impl Drive {
         Self::over(runtime, bytes, filling, rng)
     }
 
-    /// A drive that is quick at times.
-    pub(crate) fn quick(
+    /// A drive that is quick at times, or one that never is.
+    pub(crate) fn quick_or_not(
+        is_quick: bool,
         runtime: &Runtime,
         name: &str,
         size_bytes: u64,
         block_bytes: u32,
         rng: &mut Rng,
     ) -> Self {
+        if !is_quick {
+            return Self::new(runtime, name, size_bytes, block_bytes, rng);
+        }
         let bytes = CrashDisk::new(runtime, name, size_bytes, block_bytes, rng.u64(..));
         bytes.set_quick_spans(QUICK_SPAN_NS);
         Self::over(runtime, bytes, None, rng)

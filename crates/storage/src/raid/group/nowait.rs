@@ -49,11 +49,7 @@ impl Geometry {
 impl Group {
     /// Fills `into` from `offset`, if that needs no waiting.
     pub(super) fn fill_nowait(&self, offset: u64, into: &mut [u8]) -> Option<()> {
-        let mut filled = 0;
-        self.read_nowait(offset, into.len() as u64, &mut |bytes| {
-            into[filled..filled + bytes.len()].copy_from_slice(bytes);
-            filled += bytes.len();
-        })
+        self.read_nowait(offset, into.len() as u64, &mut filling(into))
     }
 
     /// See [`Disk::read_nowait`].
@@ -239,11 +235,7 @@ impl Group {
 
     /// Reads a whole position of the rows.
     fn load_nowait(&self, rows: Rows, position: usize, into: &mut [u8]) -> Option<()> {
-        let mut at = 0;
-        self.read_position_nowait(rows, position, &mut |bytes| {
-            into[at..at + bytes.len()].copy_from_slice(bytes);
-            at += bytes.len();
-        })
+        self.read_position_nowait(rows, position, &mut filling(into))
     }
 
     /// Writes to a member of a group that is calm.
@@ -253,6 +245,15 @@ impl Group {
             unreachable!("every member of a calm group takes writes at once");
         };
         at_once.write_now(self.geometry.place(rows), data, durable);
+    }
+}
+
+/// Puts pieces of bytes one after the other; all of them together fit.
+fn filling(into: &mut [u8]) -> impl FnMut(&[u8]) {
+    let mut filled = 0;
+    move |bytes| {
+        into[filled..filled + bytes.len()].copy_from_slice(bytes);
+        filled += bytes.len();
     }
 }
 
