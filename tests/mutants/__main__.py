@@ -21,20 +21,21 @@ from tests.mutants import ROOT, Mutant, mutants
 
 # Compiling takes longer than most mutants live.
 _QUICKLY = "profile.test.package.linerate-storage.opt-level=1"
+_CARGO = ("cargo", "test", "--locked", "--config", _QUICKLY)
 
 
 @dataclass(frozen=True)
 class Suite:
     """The tests that are to notice the absence of the guards of a table."""
 
-    tests: tuple[str, ...]
-    """Arguments of `cargo test`, or of pytest."""
+    runs: tuple[tuple[str, ...], ...]
+    """Arguments of `cargo test`, or of pytest, for each run of a part of the tests. The quickest part is first."""
     is_python: bool = False
 
     def build(self, root: Path) -> None:
         """Compiles the tests. Raises CalledProcessError, with the compiler's words."""
-        if not self.is_python:
-            command = [*self._cargo(), "--no-run"]
+        for tests in () if self.is_python else self.runs:
+            command = [*_CARGO, *tests, "--no-run"]
             subprocess.run(
                 command,
                 check=True,
@@ -44,24 +45,23 @@ class Suite:
                 stderr=subprocess.STDOUT,
             )
 
-    def command(self) -> list[str]:
-        """Runs the tests."""
+    def commands(self) -> list[list[str]]:
+        """Each runs a part of the tests."""
         if self.is_python:
-            return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *self.tests]
-        return [*self._cargo(), "--no-fail-fast", "--", "--nocapture"]
-
-    def _cargo(self) -> list[str]:
-        return ["cargo", "test", "--locked", "--config", _QUICKLY, *self.tests]
+            pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+            return [[*pytest, *tests] for tests in self.runs]
+        return [[*_CARGO, *tests, "--no-fail-fast", "--", "--nocapture"] for tests in self.runs]
 
 
+_MODEL = ("-p=linerate-storage", "--test=model")
 SUITES = {
-    "commit": Suite(("-p=linerate-io",)),
-    "replication": Suite(("-p=linerate-storage", "--test=model", "--test=replica")),
-    "sessions": Suite(("-p=linerate-sim", "--test=pair")),
-    "storage": Suite(("-p=linerate-storage", "--test=model", "--test=raid")),
-    "verdicts": Suite(("tests/analysis", "tests/study/test_judge.py"), is_python=True),
-    "windows": Suite(("-p=linerate-iscsi-proto", "-p=linerate-sim", "--test=it", "--test=pair")),
-    "write-order": Suite(("-p=linerate-iscsi-initiator", "-p=linerate-sim", "--lib", "--test=multipath")),
+    "commit": Suite((("-p=linerate-io",),)),
+    "replication": Suite((("-p=linerate-storage", "--test=replica"), _MODEL)),
+    "sessions": Suite((("-p=linerate-sim", "--test=pair"),)),
+    "storage": Suite((("-p=linerate-storage", "--test=raid"), _MODEL)),
+    "verdicts": Suite((("tests/analysis", "tests/study/test_judge.py"),), is_python=True),
+    "windows": Suite((("-p=linerate-iscsi-proto",), ("-p=linerate-sim", "--test=it", "--test=pair"))),
+    "write-order": Suite((("-p=linerate-iscsi-initiator", "--lib"), ("-p=linerate-sim", "--test=multipath"))),
 }
 """By table."""
 TIMEOUT_S = 900.0
@@ -107,8 +107,17 @@ def run_suite(root: Path, suite: Suite) -> Outcome:
     """Runs it until a test fails or all have passed. Raises CalledProcessError if it does not compile."""
     suite.build(root)
     began = time.monotonic()
+    noticed = None
+    for command in suite.commands():
+        noticed = noticed or _run(root, command)
+    return Outcome(noticed, time.monotonic() - began)
+
+
+def _run(root: Path, command: list[str]) -> str | None:
+    """Which test failed first, if one did."""
+    began = time.monotonic()
     with subprocess.Popen(
-        suite.command(),
+        command,
         cwd=root,
         env=_environment(root),
         stdout=subprocess.PIPE,
@@ -123,10 +132,9 @@ def run_suite(root: Path, suite: Suite) -> Outcome:
             _stop(process)
         watch.cancel()
         code = process.wait()
-    took_s = time.monotonic() - began
     if noticed is None and code != 0:
-        noticed = "it does not end" if took_s >= TIMEOUT_S else f"exit code {code}"
-    return Outcome(noticed, took_s)
+        return "it does not end" if time.monotonic() - began >= TIMEOUT_S else f"exit code {code}"
+    return noticed
 
 
 def _first_failure(process: subprocess.Popen[str]) -> str | None:

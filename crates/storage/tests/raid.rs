@@ -5,7 +5,9 @@ use bytes::{Bytes, BytesMut};
 use linerate_storage::{
     Disk, DiskError, Executor, Runtime,
     disk::{CrashDisk, DiskStats, FaultyDisk, MemoryDisk},
-    raid::{Initialise, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState, TaskKind},
+    raid::{
+        Initialise, JournalUse, MemberState, RaidConfig, RaidError, RaidLevel, RaidSet, RaidState, TaskKind,
+    },
 };
 use std::{future::Future, rc::Rc};
 
@@ -200,20 +202,26 @@ fn rot_in_any_copy_is_found_after_a_power_cut() {
 
 #[test]
 fn rot_in_parity_is_found_after_a_power_cut() {
-    let (disks, config) = (disks(0..4, 8 << 20), config(RaidLevel::Raid6));
-    let mut executor = Executor::new();
-    let set = create(&mut executor, &config, &disks);
-    write(&mut executor, &set, 0, CHUNK, 1);
-    write(&mut executor, &set, CHUNK, CHUNK, 2);
-    drop((set, executor));
-    let (mut executor, set) = after_a_power_cut(&config, &disks);
-    // The sum of both chunks is the first parity.
-    assert_eq!(disks.iter().filter_map(|disk| rot(&mut executor, disk, 1 ^ 2)).count(), 1);
-    let holder = disks.iter().find(|disk| find(&mut executor, disk, 1).is_some());
-    let first = holder.unwrap().name().to_owned();
-    let failing = Rc::clone(&set);
-    run(&mut executor, async move { failing.fail_disk(&first).await }).unwrap();
-    reads_as(&mut executor, &set, 0, CHUNK, 1);
+    for journal in [JournalUse::Degraded, JournalUse::Always] {
+        let (disks, config) = (disks(0..4, 8 << 20), RaidConfig { journal, ..config(RaidLevel::Raid6) });
+        let mut executor = Executor::new();
+        let set = create(&mut executor, &config, &disks);
+        write(&mut executor, &set, 0, CHUNK, 1);
+        write(&mut executor, &set, CHUNK, CHUNK, 2);
+        // More than the journal holds: it does not write the first stripe again.
+        for stripe in 1..32 {
+            write(&mut executor, &set, 2 * CHUNK * stripe, 2 * CHUNK, 9);
+        }
+        drop((set, executor));
+        let (mut executor, set) = after_a_power_cut(&config, &disks);
+        // The sum of both chunks is the first parity.
+        assert_eq!(disks.iter().filter_map(|disk| rot(&mut executor, disk, 1 ^ 2)).count(), 1);
+        let holder = disks.iter().find(|disk| find(&mut executor, disk, 1).is_some());
+        let first = holder.unwrap().name().to_owned();
+        let failing = Rc::clone(&set);
+        run(&mut executor, async move { failing.fail_disk(&first).await }).unwrap();
+        reads_as(&mut executor, &set, 0, CHUNK, 1);
+    }
 }
 
 async fn until_optimal(runtime: Runtime, set: Rc<RaidSet>) {
@@ -251,17 +259,75 @@ fn a_spare_takes_over_and_the_rebuild_keeps_its_rate() {
     reads_as(&mut executor, &set, 0, 1 << 20, 7);
 }
 
+fn crash_disks(executor: &Executor, count: usize) -> Vec<CrashDisk> {
+    let drive = |number| CrashDisk::new(&executor.runtime(), format!("d{number}"), 24 << 20, 512, 0);
+    (0..count).map(drive).collect()
+}
+
+fn as_disks(drives: &[CrashDisk]) -> Vec<Rc<dyn Disk>> {
+    drives.iter().map(|drive| Rc::new(drive.clone()) as Rc<dyn Disk>).collect()
+}
+
+/// The set after a power cut that took everything that was only in the caches of the drives.
+fn after_lost_caches(config: &RaidConfig, drives: &[CrashDisk]) -> (Executor, Rc<RaidSet>) {
+    let mut executor = Executor::new();
+    let images: Vec<_> = drives.iter().map(|drive| drive.image(&executor.runtime(), 0, |_, _| 0)).collect();
+    let assembling = RaidSet::assemble(executor.runtime(), config.clone(), as_disks(&images), Vec::new());
+    let set = run(&mut executor, assembling).unwrap();
+    (executor, set)
+}
+
+#[test]
+fn a_flush_ends_when_the_others_know_of_a_failed_member() {
+    let (mut executor, config) = (Executor::new(), config(RaidLevel::Raid1));
+    let drives = crash_disks(&executor, 2);
+    let mut disks = as_disks(&drives);
+    let faulty = FaultyDisk::new(&executor.runtime(), disks.remove(1), 1);
+    disks.push(Rc::new(faulty.clone()));
+    let set = create(&mut executor, &config, &disks);
+    write(&mut executor, &set, 0, 4096, 1);
+    drives[0].set_delay(50_000, 60_000);
+    run(&mut executor, set.write(0, Bytes::from(vec![2; 4096]), false)).unwrap();
+    faulty.fail();
+    run(&mut executor, set.flush()).unwrap();
+
+    let (mut executor, set) = after_lost_caches(&config, &drives);
+    assert_eq!(set.status().members[1].state, MemberState::Missing);
+    reads_as(&mut executor, &set, 0, 4096, 2);
+}
+
+#[test]
+fn a_mark_of_a_lost_block_goes_when_new_contents_are_durable() {
+    let (mut executor, config) = (Executor::new(), config(RaidLevel::Raid5));
+    let drives = crash_disks(&executor, 3);
+    let disks = as_disks(&drives);
+    let set = create(&mut executor, &config, &disks);
+    write(&mut executor, &set, 0, CHUNK, 1);
+    write(&mut executor, &set, CHUNK, CHUNK, 2);
+    for byte in [1, 2] {
+        assert_eq!(disks.iter().filter_map(|disk| rot(&mut executor, disk, byte)).count(), 1);
+    }
+    // Parity of this write needs the block of the other chunk, which is lost.
+    write(&mut executor, &set, 0, 4096, 3);
+    let lost = run(&mut executor, set.read(CHUNK, BytesMut::zeroed(4096)));
+    assert!(matches!(lost, Err(DiskError::Unreadable { .. })), "{lost:?}");
+    run(&mut executor, set.write(CHUNK, Bytes::from(vec![4; 4096]), false)).unwrap();
+
+    let (mut executor, set) = after_lost_caches(&config, &drives);
+    reads_as(&mut executor, &set, CHUNK, 4096, 4);
+}
+
 #[test]
 fn a_rebuild_that_is_recorded_rests_on_what_is_durable() {
     let rebuild_bytes_per_s = Some(1 << 20);
     let config = RaidConfig { rebuild_bytes_per_s, checksums: false, ..config(RaidLevel::Raid5) };
     let mut executor = Executor::new();
-    let drive = |number: usize| CrashDisk::new(&executor.runtime(), format!("d{number}"), 24 << 20, 512, 0);
-    let drives: Vec<CrashDisk> = (0..4).map(drive).collect();
-    let disk = |number: usize| Rc::new(drives[number].clone()) as Rc<dyn Disk>;
-    let set = create(&mut executor, &config, &[disk(0), disk(1), disk(2)]);
+    let drives = crash_disks(&executor, 4);
+    let mut disks = as_disks(&drives);
+    let new = disks.remove(3);
+    let set = create(&mut executor, &config, &disks);
     write(&mut executor, &set, 0, 2 * CHUNK, 1);
-    let (runtime, set, new) = (executor.runtime(), Rc::clone(&set), disk(3));
+    let runtime = executor.runtime();
     let rebuilding = async move {
         // The parity of the first stripe is on this disk: without it, writes go past the journal.
         set.fail_disk("d2").await.unwrap();

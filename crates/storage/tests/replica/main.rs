@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod late;
 mod link;
 mod pools;
 mod roles;
