@@ -10,6 +10,7 @@ Figures beyond `verdict.METRICS`, and what these mean, all over the measured tim
     asked_iops                                      that a load was paced at; absent where it went as fast as it could
     response_ms, p99_ms                             of a paced load both from the intended start, else service times
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
+    array_page_faults_per_io                        pages that the kernel gave to the arrays or fetched for them
     machine_busy_percent                            of all CPUs of the machine
     foreign_percent                                 of these, what no part of the laboratory used
     stolen_percent                                  of these, CPU steal: what the hypervisor kept
@@ -73,6 +74,9 @@ def figures_of(
         figures["retransmit_percent"] = again
     figures.update(_links(counters, line_rates_bits_per_s or {}, counted_s))
     figures.update(_fabric(counters, counted_s))
+    faults = _sum_of(counters, "array", "page_faults")
+    if faults is not None and summary.total.ios:
+        figures["array_page_faults_per_io"] = faults / summary.total.ios
     if copied := counters.get("replication.sent_bytes"):
         figures["replication_s_per_gib"] = counters["replication.busy_s"] / (copied / GIB)
     if lan_mib_s is not None:

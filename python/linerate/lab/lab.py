@@ -362,6 +362,7 @@ class Lab:
         """Cumulative counters under flat names with units, such as `array.a1.tcp_segments_retransmitted`.
 
         `host.NAME.cpu_s`, `array.NAME.cpu_s`: CPU of what runs in the node, its receive path included.
+        `array.NAME.page_faults`: pages that the kernel had to give to the array, or to fetch.
         `host.NAME.tcp_segments_sent`, `.tcp_segments_retransmitted`, and so for arrays.
         `port.LINK.bytes_sent`, `.bytes_received`, `.frames_sent`, `.frames_received`, as the node's end (of a trunk:
         the switch `a`) sees them; `port.LINK.drops` in the adapter, `.switch_drops` in the switch's buffer towards it.

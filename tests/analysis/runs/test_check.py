@@ -113,6 +113,7 @@ CASES = [
     Case("machine-full", "caution", replace(SOUND, counters=lab(busy_s=115.0, ours_s=114.0))),
     Case("other-work", "caution", replace(SOUND, counters=lab(busy_s=60.0, ours_s=30.0))),
     Case("stolen-time", "caution", replace(SOUND, counters={**lab(40.0, 40.0), "machine.stolen_s": 10.0})),
+    Case("first-touch", "caution", replace(SOUND, counters={"array.a1.page_faults": 1e6})),
     Case("congestion-control", "note", replace(SOUND, session={"congestion_control": "bbr"})),
     Case("io-errors", "caution", replace(SOUND, errors=5)),
     Case("io-errors", "void", replace(SOUND, errors=100_000)),
@@ -261,6 +262,11 @@ def test_stolen_time_is_laid_to_sleep_until_no_cpu_sleeps(
         writer.end_step(summary_of(load, Random(1)), counters=load.counters)
         run = writer.close("complete")
     assert advice in found(run)["stolen-time"].advice
+
+
+def test_memory_that_was_used_before_is_not_doubted(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [replace(SOUND, counters={"array.a1.page_faults": 300.0})])
+    assert "first-touch" not in found(run)
 
 
 def test_what_the_user_chose_is_no_doubt(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ FABRIC_LATE_PERCENT_DOUBTED = 1.0  # beyond, the 99th percentile is the machine'
 FABRIC_LATE_PERCENT_MAX = 5.0  # beyond, more frames were late than a study's margin forgives
 FABRIC_PEAK_MS_MAX = 200.0  # TCP's shortest retransmission timeout: a longer silence counts as loss
 FABRIC_GIVEN_UP_PERCENT_MAX = 1.0  # beyond, rates are off by more than a study resolves
+FIRST_TOUCH_PERCENT_MAX = 1.0  # beyond, the 99th percentile may be the kernel's work and not the array's
 FABRIC_GIVEN_UP_PERCENT_DOUBTED = 0.1  # beyond, a run can see it
 
 
@@ -102,6 +103,22 @@ def _without_these_cpus(step: StepView, percent: float) -> str:
     return f"with all CPUs the rate may be up to {100 * (times - 1):.0f} % higher; {late}"
 
 
+def _first_touch(step: StepView) -> Iterator[Doubt]:
+    """The kernel finds and clears a page at its first use, in the middle of an I/O: up to 2 MiB, which takes long."""
+    figures = figures_of(step.summary, step.record.counters)
+    percent = 100 * figures.get("array_page_faults_per_io", 0.0)
+    if percent <= FIRST_TOUCH_PERCENT_MAX:
+        return
+    total = step.summary.total
+    percent = min(percent, 100.0)
+    yield caution(
+        f"the array used new memory while it was measured: {percent:.2g} page faults per 100 I/Os",
+        f"up to {percent:.2g} % of the I/Os waited for the kernel to clear memory: the mean of "
+        f"{short_ms(total.response_mean_ms)} and percentiles above p{100 - percent:.3g} may be too high",
+        "write the volumes once before, or use a longer warm-up",
+    )
+
+
 def _virtual_time(step: StepView) -> Iterator[Doubt]:
     """What was computed must not be taken for what was measured."""
     if step.computed:
@@ -116,5 +133,6 @@ RULES = (
     StepRule("machine-full", _machine_full),
     StepRule("other-work", _other_work),
     StepRule("stolen-time", _stolen),
+    StepRule("first-touch", _first_touch),
     StepRule("virtual-time", _virtual_time),
 )
