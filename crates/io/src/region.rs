@@ -2,14 +2,14 @@
 //!
 //! A region behaves like a disk: it is plain bytes, and a read of a range during a write of another thread gets a
 //! mixture of old and new bytes. There is never a Rust reference into it, so such a race is not undefined behaviour:
-//! every access is a copy of single bytes or words that may change meanwhile ([`copy_racy`]).
+//! every access is a copy of bytes that may change meanwhile ([`copy_racy`]).
 
 mod ahead;
 mod huge;
 
 pub use ahead::untouched_bytes;
 use huge::Share;
-use std::{io, ptr::NonNull, sync::Arc};
+use std::{io, mem::MaybeUninit, ptr::NonNull, sync::Arc};
 
 /// Bytes that chunked reads copy through the stack at a time.
 const CHUNK_BYTES: usize = 4096;
@@ -205,12 +205,18 @@ impl Region {
 
     /// Passes `len` bytes from `offset` in order, in chunks of at most 4096 bytes that were copied to the stack.
     pub fn for_each_chunk(&self, offset: u64, len: u64, mut visit: impl FnMut(&[u8])) {
-        let mut chunk = [0; CHUNK_BYTES];
+        let mut chunk = MaybeUninit::<[u8; CHUNK_BYTES]>::uninit();
+        let chunk = chunk.as_mut_ptr().cast::<u8>();
         let mut done = 0;
         while done < len {
             let piece = (len - done).min(CHUNK_BYTES as u64) as usize;
-            self.read(offset + done, &mut chunk[..piece]);
-            visit(&chunk[..piece]);
+            let from = self.range(offset + done, piece as u64);
+            // SAFETY: `range` checked the source; the chunk is local, at least as long as the piece, and filled so far.
+            let bytes = unsafe {
+                copy_racy(from, chunk, piece);
+                std::slice::from_raw_parts(chunk, piece)
+            };
+            visit(bytes);
             done += piece as u64;
         }
     }
@@ -238,19 +244,56 @@ impl Drop for Region {
 /// Copies bytes that other threads or the kernel may change meanwhile. The compiler cannot see into inline assembly, so
 /// it can add neither a torn nor a repeated load: each byte is moved once.
 ///
+/// A loop and not `rep movsb`, which takes 8 to 25 times as long on Zen processors if the addresses, modulo 4096, differ
+/// by less than 16 (measured: 3.3 instead of 0.13 us per 4 KiB). Otherwise the two are equally fast.
+///
 /// # Safety
 /// Both ranges are mapped and do not overlap; at least one of them has no other access.
 #[cfg(target_arch = "x86_64")]
 unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller guarantees both ranges; the direction flag is clear by the ABI.
-    unsafe {
-        std::arch::asm!(
-            "rep movsb",
-            inout("rcx") len => _,
-            inout("rsi") from => _,
-            inout("rdi") to => _,
-            options(nostack, preserves_flags)
-        );
+    use std::arch::asm;
+    const STEP: usize = 64;
+    let whole = len / STEP * STEP;
+    if whole > 0 {
+        // SAFETY: the caller guarantees both ranges; the loop ends after `whole` bytes.
+        unsafe {
+            asm!(
+                "2:",
+                "movups {a}, [{from}]",
+                "movups {b}, [{from} + 16]",
+                "movups {c}, [{from} + 32]",
+                "movups {d}, [{from} + 48]",
+                "movups [{to}], {a}",
+                "movups [{to} + 16], {b}",
+                "movups [{to} + 32], {c}",
+                "movups [{to} + 48], {d}",
+                "add {from}, 64",
+                "add {to}, 64",
+                "sub {left}, 64",
+                "jnz 2b",
+                from = inout(reg) from => _,
+                to = inout(reg) to => _,
+                left = inout(reg) whole => _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack)
+            );
+        }
+    }
+    for at in whole..len {
+        // SAFETY: as above; `at` is inside both ranges.
+        unsafe {
+            asm!(
+                "mov {byte}, [{from}]",
+                "mov [{to}], {byte}",
+                byte = out(reg_byte) _,
+                from = in(reg) from.add(at),
+                to = in(reg) to.add(at),
+                options(nostack, preserves_flags)
+            );
+        }
     }
 }
 
@@ -279,6 +322,24 @@ mod tests {
         let mut bytes = vec![0xEE; len];
         region.read(offset, &mut bytes);
         bytes
+    }
+
+    #[test]
+    fn copies_of_every_length_and_alignment_are_whole() {
+        let region = Region::anonymous(8192).unwrap();
+        let bytes: Vec<u8> = (0..300u16).map(|at| (at % 251) as u8).collect();
+        for len in 0..bytes.len() {
+            for offset in [0, 1, 15, 63, 4096 - 7] {
+                region.fill(0, 8192, &[0xAA]);
+                region.write(offset, &bytes[..len]);
+                assert_eq!(bytes_of(&region, offset, len), bytes[..len], "{len} bytes at {offset}");
+                assert_eq!(
+                    bytes_of(&region, offset + len as u64, 64),
+                    [0xAA; 64],
+                    "behind {len} at {offset}"
+                );
+            }
+        }
     }
 
     #[test]

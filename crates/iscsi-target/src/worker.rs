@@ -318,13 +318,23 @@ impl<D: Driver> Worker<D> {
         });
     }
 
-    /// Sends the requests of this turn to the engine.
+    /// Performs the requests of this turn, or sends them to the engine.
     fn post_requests(&mut self) {
-        if self.context.requests.is_empty() {
-            return;
-        }
-        if let Some(engine) = &self.context.shared.engine {
-            engine.send(&mut self.context.requests);
+        // An answer may be followed by the next request of its task.
+        while !self.context.requests.is_empty() {
+            let mut answers = std::mem::take(&mut self.answers);
+            let WorkerContext { shared, requests, now, .. } = &mut self.context;
+            if let Some(engine) = &shared.engine {
+                engine.perform(*now, requests, &mut answers);
+                if !requests.is_empty() {
+                    engine.send(requests);
+                }
+            }
+            self.answers = answers;
+            if self.answers.is_empty() {
+                break;
+            }
+            self.operations_done();
         }
         // The engine has ended.
         while let Some(request) = self.context.requests.pop() {
@@ -460,8 +470,13 @@ impl<D: Driver> Worker<D> {
             }
         }
         self.messages = messages;
+        self.context.mailbox.collect_answers(&mut self.answers);
+        self.operations_done();
+    }
+
+    /// Passes the answers of the engine on.
+    fn operations_done(&mut self) {
         let mut answers = std::mem::take(&mut self.answers);
-        self.context.mailbox.collect_answers(&mut answers);
         for FinishedOperation { tag, outcome, memory } in answers.drain(..) {
             self.context.spare_parts.keep(memory);
             self.operation_done(tag, outcome);

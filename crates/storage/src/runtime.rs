@@ -40,6 +40,8 @@ struct Time {
     /// Timers in order of their instants; timers of one instant in the order of their creation.
     timers: RefCell<BinaryHeap<Reverse<Timer>>>,
     made: Cell<u64>,
+    /// A task was started, or a timer set, since the executor ran.
+    has_news: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -91,16 +93,27 @@ impl Executor {
     /// Moves the clock to `now`, which is not before the last time, wakes the tasks that slept until then, and runs
     /// tasks until all of them wait.
     pub fn run(&mut self, now: Nanos) {
+        self.advance(now);
         let time = &self.runtime.time;
-        time.now.set(time.now.get().max(now));
         loop {
             time.wake_due();
             self.pool.run_until_stalled();
             // A task may have asked to sleep until an instant in the past.
             if time.next().is_none_or(|at| at > time.now.get()) {
-                return;
+                return time.has_news.set(false);
             }
         }
+    }
+
+    /// Moves the clock to `now`, and runs nothing.
+    pub fn advance(&self, now: Nanos) {
+        let time = &self.runtime.time;
+        time.now.set(time.now.get().max(now));
+    }
+
+    /// Whether a task was started or a timer was set since the last [`Executor::run`].
+    pub fn has_news(&self) -> bool {
+        self.runtime.time.has_news.get()
     }
 
     /// When the next sleeping task must wake.
@@ -137,6 +150,7 @@ impl Runtime {
 
     /// Starts a task. It ends with its executor at the latest.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.time.has_news.set(true);
         // This fails only when the executor is gone, and with it everything that tasks could use.
         let _ = self.spawner.spawn_local(task);
     }
@@ -213,6 +227,7 @@ impl Future for Sleep {
             let number = self.time.made.replace(self.time.made.get() + 1);
             let timer = Timer { at: self.at, number, waker: context.waker().clone() };
             self.time.timers.borrow_mut().push(Reverse(timer));
+            self.time.has_news.set(true);
         }
         Poll::Pending
     }
@@ -272,6 +287,19 @@ mod tests {
         assert_eq!(steps.get(), 1);
         executor.run(10);
         assert_eq!(steps.get(), 2);
+    }
+
+    #[test]
+    fn tasks_and_timers_of_others_are_news_until_it_runs() {
+        let mut executor = Executor::new();
+        let runtime = executor.runtime();
+        assert!(!executor.has_news());
+        executor.advance(7);
+        assert_eq!((runtime.now(), executor.has_news()), (7, false));
+        runtime.spawn(runtime.sleep(10));
+        assert!(executor.has_news());
+        executor.run(7);
+        assert_eq!((executor.has_news(), executor.next_timer()), (false, Some(17)));
     }
 
     #[test]

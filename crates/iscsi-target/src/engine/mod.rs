@@ -1,16 +1,19 @@
 //! The engine: the thread behind volumes of kind "raid" and "pool".
 //!
-//! Everything of [`linerate_storage`] runs on one thread, with its own driver. Workers never wait for it: they put
-//! requests into its inbox, once per turn, and find the answers in their mailboxes, as they find completions of file
-//! operations in their drivers. The bytes pass through the workers' I/O buffers and are copied once. The engine also
-//! owns RAID 0 of memory disks, but workers move its bytes themselves (`memory_volume.rs`).
+//! Everything of [`linerate_storage`] runs on one thread, with its own driver. Workers never wait for it: while it sleeps
+//! they do operations themselves that need no waiting. All other requests they put into its inbox, once per turn, and
+//! find the answers in their mailboxes, as they find completions of file operations in their drivers. The bytes pass
+//! through the workers' I/O buffers and are copied once. The engine also owns RAID 0 of memory disks, but workers move its
+//! bytes themselves (`memory_volume.rs`).
 //!
 //! - `mod.rs`: [`Engine`], the interface for the rest of the array.
 //! - `request.rs`: the requests of workers, and the answers.
-//! - `thread.rs`: the thread's loop. `state.rs`: the state that its tasks share. `serve.rs`: one operation on a volume.
+//! - `thread.rs`: the thread's loop. `core.rs`: what it and the workers use in turn. `state.rs`: the state that its tasks
+//!   share. `serve.rs`: one operation on a volume.
 //! - `exports.rs`: volumes that are created, changed and deleted while initiators use the array. `replica.rs`: volumes
 //!   for partners; `transfers.rs`: their targets.
 
+mod core;
 mod export_record;
 mod exports;
 mod replica;
@@ -19,6 +22,9 @@ mod serve;
 mod state;
 mod thread;
 mod transfers;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use export_record::ExportRecord;
 pub(crate) use exports::Exports;
@@ -30,7 +36,7 @@ pub(crate) use transfers::Transfers;
 
 use crate::config::VolumeConfig;
 use bytes::Bytes;
-use linerate_io::WaitMode;
+use linerate_io::{Lent, Nanos, WaitMode};
 use linerate_storage::{
     controller::{Command, Reply, StorageConfig, StorageError, StorageStatus},
     raid::StripedPages,
@@ -90,6 +96,7 @@ enum EngineRequest {
 #[derive(Default)]
 struct Inbox {
     requests: Mutex<EngineQueue>,
+    core: Lent<core::EngineCore>,
     /// The thread sets it before the first post.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -143,6 +150,32 @@ impl Inbox {
 }
 
 impl EngineHandle {
+    /// Performs those requests that need no waiting, if the engine's thread sleeps, and appends their answers to
+    /// `finished`. `now` is the worker's time.
+    pub(crate) fn perform(
+        &self,
+        now: Nanos,
+        requests: &mut Vec<OperationRequest>,
+        finished: &mut Vec<FinishedOperation>,
+    ) {
+        let (mut is_busy, mut has_news) = (false, false);
+        requests.retain_mut(|request| {
+            if is_busy {
+                return true;
+            }
+            let visited = self.0.core.visit(|core| (core.perform(now, request), core.has_news()));
+            is_busy = visited.is_none();
+            let (done, news) = visited.unwrap_or_default();
+            has_news |= news;
+            let is_left = done.is_none();
+            finished.extend(done);
+            is_left
+        });
+        if has_news {
+            self.0.wake();
+        }
+    }
+
     /// Takes requests out of the list; leaves them there if they will not be answered.
     pub(crate) fn send(&self, requests: &mut Vec<OperationRequest>) {
         {

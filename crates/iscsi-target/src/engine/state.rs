@@ -89,18 +89,29 @@ impl EngineState {
         }
     }
 
+    /// Performs an operation that needs no waiting.
+    pub(super) fn serve_nowait(&self, request: &OperationRequest) -> Option<OperationOutput> {
+        let volumes = self.volumes.borrow();
+        let volume = &volumes.get(request.volume as usize)?.as_ref()?.volume;
+        if self.is_barred(volume).is_some() {
+            return None;
+        }
+        let mut buffer = self.buffer.borrow_mut();
+        serve::perform_nowait(volume, &request.operation, &request.memory, &mut buffer)
+    }
+
     pub(super) fn serve(self: &Rc<Self>, request: OperationRequest) {
+        let output = self.serve_nowait(&request);
         let OperationRequest { volume, operation, memory, worker, tag } = request;
         let due = serve::Due::new(&self.outbox, worker, tag, memory);
+        if let Some(output) = output {
+            return due.give(Ok(output));
+        }
         let entry = self.volumes.borrow().get(volume as usize).cloned().flatten();
         // Without a volume, `due` answers with an error when it is dropped.
         let Some(entry) = entry else { return };
         if let Some(name) = self.is_barred(&entry.volume) {
             return due.give(Err(OperationError::Disk(DiskError::Protected(name))));
-        }
-        let mut buffer = self.buffer.borrow_mut();
-        if let Some(output) = serve::perform_nowait(&entry.volume, &operation, due.memory(), &mut buffer) {
-            return due.give(Ok(output));
         }
         let state = Rc::clone(self);
         self.runtime.spawn(async move {

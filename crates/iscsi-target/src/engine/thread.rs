@@ -1,14 +1,10 @@
 //! The engine's thread: takes requests, runs tasks, sends answers.
 
-use super::{EngineRequest, Inbox, lock, replica, state::EngineState};
-use linerate_io::{Driver, Preference, Wait, WaitMode, open_driver, with_driver};
-use linerate_storage::{
-    Host,
-    controller::{Controller, StorageConfig, StorageError},
-};
+use super::{Inbox, core::EngineCore, lock};
+use linerate_io::{KernelDriver, Preference, WaitMode, Waiter, open_driver, with_driver};
+use linerate_storage::controller::{StorageConfig, StorageError};
 use std::{
     io,
-    rc::Rc,
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
 };
@@ -30,7 +26,8 @@ pub(super) fn spawn(
         match open_driver(preference) {
             Ok(driver) => {
                 with_driver!(driver, |driver| run(
-                    Host::waiting(driver, wait),
+                    driver,
+                    Waiter::new(wait),
                     preference,
                     config,
                     &inbox,
@@ -50,6 +47,7 @@ struct Closes(Arc<Inbox>);
 
 impl Drop for Closes {
     fn drop(&mut self) {
+        self.0.core.clear();
         let mut requests = lock(&self.0.requests);
         requests.closed = true;
         requests.list.clear();
@@ -58,59 +56,42 @@ impl Drop for Closes {
 }
 
 /// The main function of the thread.
-fn run<D: Driver>(
-    mut host: Host<D>,
+fn run<D: KernelDriver>(
+    mut driver: D,
+    mut waiter: Waiter,
     preference: Preference,
     config: StorageConfig,
     inbox: &Arc<Inbox>,
     ready: &Ready,
 ) {
-    let waker = host.driver().waker();
+    let waker = driver.waker();
     // Only this thread sets it.
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
-    let (runtime, files) = (host.runtime(), host.files());
-    let opening = Controller::open(runtime.clone(), Some(files), config);
-    let state = match host.block_on(opening) {
-        Ok(Ok(controller)) => Rc::new(EngineState::new(runtime, controller)),
-        Ok(Err(error)) => return drop(ready.send(Err(error))),
-        Err(error) => return drop(ready.send(Err(StorageError::Host(error.to_string())))),
-    };
-    let opening = replica::open(Rc::clone(&state), preference, Arc::clone(inbox));
-    let opened = host.block_on(opening).map_err(|error| StorageError::Host(error.to_string()));
-    let opened = opened.and_then(|opened| opened);
+    let now = driver.now();
+    inbox.core.fill(|| EngineCore::new(now));
+    let opened =
+        inbox.core.own(&mut driver, |core, driver| core.open(driver, &mut waiter, config, preference, inbox));
+    let opened = opened.unwrap_or(Err(StorageError::Gone));
     let is_open = opened.is_ok();
     if ready.send(opened).is_ok()
         && is_open
-        && let Err(error) = serve(&mut host, inbox, &state)
+        && let Err(error) = serve(&mut driver, &mut waiter, inbox)
     {
         tracing::error!(event = "engine_failed", %error, "the I/O driver failed; the storage engine ends");
     }
-    // Remove files that a failed start has made.
-    state.controller.abandon();
+    inbox.core.own(&mut driver, |core, _| core.abandon());
 }
 
-fn serve<D: Driver>(host: &mut Host<D>, inbox: &Inbox, state: &Rc<EngineState>) -> io::Result<()> {
-    let (mut requests, mut operations, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    let mut stops = false;
-    while !stops {
-        {
-            let mut queue = lock(&inbox.requests);
-            std::mem::swap(&mut requests, &mut queue.list);
-            std::mem::swap(&mut operations, &mut queue.operations);
+fn serve<D: KernelDriver>(driver: &mut D, waiter: &mut Waiter, inbox: &Inbox) -> io::Result<()> {
+    let mut polled = Vec::new();
+    let is_broken = || io::Error::other("a worker has failed in the middle of an operation");
+    loop {
+        let turn = inbox.core.own(driver, |core, driver| core.turn(driver, &mut polled, inbox));
+        match turn.ok_or_else(is_broken)?? {
+            Some(wait) => waiter.poll(driver, wait, &mut polled)?,
+            None => break,
         }
-        for request in requests.drain(..) {
-            stops |= matches!(request, EngineRequest::Stop);
-            state.read(request);
-        }
-        operations.drain(..).for_each(|request| state.serve(request));
-        host.turn(Wait::Never, &mut others)?;
-        state.outbox.deliver();
-        if !stops && lock(&inbox.requests).is_empty() {
-            host.turn(Wait::Forever, &mut others)?;
-        }
-        // The driver only performs file operations of disks, and wakes this thread for requests.
-        others.clear();
     }
-    let last = Rc::clone(state);
-    host.block_on(async move { last.controller.close().await })
+    let closed = inbox.core.own(driver, |core, driver| core.close(driver, waiter));
+    closed.ok_or_else(is_broken)?
 }

@@ -1,0 +1,141 @@
+//! Workers and the engine's thread in turn on the same volume.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
+
+use super::*;
+use linerate_io::{Region, system::now_ns};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    thread,
+};
+
+const MIB: u64 = 1 << 20;
+const LEN: u64 = 4096;
+/// The part of the volume that each worker writes.
+const SHARE_BYTES: u64 = 2 * MIB;
+const WORKERS: usize = 2;
+const OPERATIONS: usize = 4_000;
+
+/// A volume of a pool on RAID 10 of memory, and its workers.
+fn rig() -> (Engine, Vec<Client>) {
+    let storage = serde_json::json!({
+        "disks": [{"name": "d", "count": 5, "size_bytes": 32 * MIB}],
+        "raid_sets": [{"name": "r", "level": "raid10", "disks": ["d0", "d1", "d2", "d3"], "initialise": "assume_clean"}],
+        "pools": [{"name": "p", "raid_sets": ["r"], "page_bytes": 65536}],
+    });
+    let volume = serde_json::json!({"lun": 0, "name": "v", "kind": "pool", "size_bytes": 8 * MIB});
+    let storage = serde_json::from_value(storage).unwrap();
+    let engine = Engine::start(storage, linerate_io::Preference::Auto, WaitMode::Block).unwrap();
+    let (senders, answers): (Vec<_>, Vec<_>) = (0..WORKERS).map(|_| mpsc::channel()).unzip();
+    let deliver = |sender: mpsc::Sender<FinishedOperation>| -> Deliver {
+        Box::new(move |finished| finished.drain(..).for_each(|one| sender.send(one).unwrap()))
+    };
+    let exports =
+        Exports { array: "a".into(), groups: Vec::new(), targets: Vec::new(), transfers: Arc::default() };
+    engine.introduce(senders.into_iter().map(deliver).collect(), exports);
+    engine.serves(false);
+    let volume = engine.open(&serde_json::from_value(volume).unwrap()).unwrap().volume;
+    let clients = answers.into_iter().enumerate().map(|(number, answers)| {
+        let buffer = Region::anonymous(LEN).unwrap();
+        Client { engine: engine.handle(), volume, number, buffer, answers, sent: 0 }
+    });
+    let clients = clients.collect();
+    (engine, clients)
+}
+
+/// A worker with one buffer.
+struct Client {
+    engine: EngineHandle,
+    volume: u32,
+    number: usize,
+    buffer: Arc<Region>,
+    answers: mpsc::Receiver<FinishedOperation>,
+    /// Operations that needed the engine's thread.
+    sent: usize,
+}
+
+impl Client {
+    fn ask(&mut self, operation: Operation) {
+        let memory = vec![BufferPart { region: Arc::clone(&self.buffer), offset: 0, len: LEN as u32 }];
+        let request =
+            OperationRequest { volume: self.volume, operation, memory, worker: self.number, tag: 7 };
+        let (mut requests, mut finished) = (vec![request], Vec::new());
+        self.engine.perform(now_ns(), &mut requests, &mut finished);
+        self.sent += requests.len();
+        self.engine.send(&mut requests);
+        let answer = finished.pop().unwrap_or_else(|| self.answers.recv().unwrap());
+        assert_eq!((answer.tag, answer.memory.len()), (7, 1));
+        answer.outcome.moved(LEN as usize).unwrap();
+    }
+
+    fn write(&mut self, offset_bytes: u64, byte: u8) {
+        self.buffer.write(0, &[byte; LEN as usize]);
+        self.ask(Operation::Write { offset_bytes, durable: true });
+    }
+
+    fn reads_as(&mut self, offset_bytes: u64, byte: u8) {
+        self.buffer.write(0, &[!byte; LEN as usize]);
+        self.ask(Operation::Read { offset_bytes });
+        let mut found = [0; LEN as usize];
+        self.buffer.read(0, &mut found);
+        assert!(found.iter().all(|one| *one == byte), "{} instead of {byte} at {offset_bytes}", found[0]);
+    }
+}
+
+#[test]
+fn a_worker_does_what_needs_no_waiting() {
+    let (_engine, mut clients) = rig();
+    let client = &mut clients[0];
+    // The first write needs a page, and flags on disk.
+    client.write(0, 1);
+    assert_eq!(client.sent, 1);
+    // When the mapping of the page is durable, the thread has no more work, and sleeps.
+    for byte in 2..=255 {
+        let before = client.sent;
+        client.write(0, byte);
+        client.reads_as(0, byte);
+        if client.sent == before {
+            return;
+        }
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("no write was done by the worker");
+}
+
+#[test]
+fn workers_and_the_thread_take_turns() {
+    let (engine, clients) = rig();
+    let left = AtomicUsize::new(WORKERS);
+    let manage = |command: serde_json::Value| engine.manage(serde_json::from_value(command).unwrap());
+    thread::scope(|scope| {
+        for mut client in clients {
+            let left = &left;
+            scope.spawn(move || {
+                let number = client.number as u64;
+                let mut rng = fastrand::Rng::with_seed(number);
+                let mut expected = vec![0; (SHARE_BYTES / LEN) as usize];
+                for _ in 0..OPERATIONS {
+                    let at = rng.usize(0..expected.len());
+                    let offset = number * SHARE_BYTES + at as u64 * LEN;
+                    if rng.bool() {
+                        expected[at] = rng.u8(..);
+                        client.write(offset, expected[at]);
+                    }
+                    client.reads_as(offset, expected[at]);
+                }
+                left.fetch_sub(1, Relaxed);
+                assert!(client.sent < OPERATIONS, "{} of the operations needed the thread", client.sent);
+            });
+        }
+        manage(serde_json::json!({"verb": "fail_disk", "disk": "d1"})).unwrap();
+        let disk = serde_json::json!({"name": "n", "size_bytes": 32 * MIB});
+        manage(serde_json::json!({"verb": "replace_disk", "disk": "d1", "new": disk})).unwrap();
+        for number in 0.. {
+            if left.load(Relaxed) == 0 {
+                break;
+            }
+            let name = format!("s{number}");
+            manage(serde_json::json!({"verb": "snapshot", "volumes": ["v"], "name": name})).unwrap();
+            manage(serde_json::json!({"verb": "delete_snapshot", "volume": "v", "snapshot": name})).unwrap();
+        }
+    });
+}
