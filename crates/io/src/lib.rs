@@ -13,8 +13,8 @@
 //! - Two drivers that pass the same tests: `epoll` (readiness, a small thread pool for files) and `uring` (completions
 //!   only). [`open_driver`] probes and chooses; [`with_driver!`] runs generic code on the choice.
 //! - `net`: TCP sockets, network namespaces, TAP interfaces in them, and changes of links and addresses.
-//! - [`Waiter`] (`waiting.rs`): how a thread waits for completions: asleep, polling, or first the one and then the other.
-//! - [`Lent`] (`lent.rs`): a value of one thread that others use while that one sleeps.
+//! - `threads`: [`Waiter`], how a thread waits for completions: asleep, polling, or first the one and then the other;
+//!   [`Lent`], a value of one thread that others use while that one sleeps.
 //! - `system`: facts about processors and time for a load generator. `vector`: loops for the current processor.
 
 // Only here are clocks read, do threads sleep, and is the kernel called directly.
@@ -25,7 +25,6 @@ mod driver;
 mod epoll;
 mod file;
 mod gather;
-mod lent;
 pub mod net;
 mod open;
 mod options;
@@ -34,21 +33,18 @@ mod pool;
 mod region;
 mod slots;
 pub mod system;
+mod threads;
 mod uring;
 pub mod vector;
-mod waiting;
-mod wake;
 
 pub use buffer::Buffer;
 pub use driver::{Completion, Driver, Handle, Nanos, RegionId, Seg, Wait};
 pub use epoll::EpollDriver;
 pub use file::space;
-pub use lent::{KernelDriver, Lent};
 pub use open::{AnyDriver, OpenDriverError, Preference, open_driver};
 pub use options::{FileOptions, SocketOptions, TcpInfo};
 pub use outgoing::{Outgoing, Part};
 pub use region::{Region, untouched_bytes};
 pub use slots::Slots;
+pub use threads::{KernelDriver, Lent, WaitMode, Waiter, Waker};
 pub use uring::UringDriver;
-pub use waiting::{WaitMode, Waiter};
-pub use wake::Waker;

@@ -1,6 +1,6 @@
 //! Waiting for many TAPs and a waker, with deadlines in nanoseconds.
 
-use crate::{net::Tap, wake::Waker};
+use crate::{Waker, net::Tap};
 use rustix::{
     event::{
         PollFd, PollFlags, Timespec,

@@ -5,8 +5,8 @@
 //! messages harmless: an event is reported only when something differs from before.
 
 use crate::{
+    Waker,
     net::route::{self, GROUPS, List, RouteFact},
-    wake::Waker,
 };
 use rustix::{
     event::{PollFd, PollFlags, poll},
