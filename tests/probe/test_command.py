@@ -77,10 +77,17 @@ def test_text_and_trials(url: str) -> None:
     assert sum(line.startswith("limit: ") for line in lines) == 1
     assert [line[:5] for line in lines[-2:]] == ["try 1", "try 2"]
     assert "frame sizes" in done.stderr
+    tcp = next(number for number, line in enumerate(lines) if line.startswith("TCP of one connection"))
+    assert [line[:17] for line in lines[tcp + 1 : tcp + 4]] == [
+        "256K sequential r",
+        "the same over 4 s",
+        "the same, 4 conne",
+    ]
 
 
 def test_json(url: str) -> None:
-    done = linerate("probe", url, "--seconds", "5", "--json", "--set", "iscsi.header_digest=crc32c")
+    options = ("--set", "iscsi.header_digest=crc32c", "--set", "iscsi.send_buffer_bytes=1048576")
+    done = linerate("probe", url, "--seconds", "5", "--json", *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["schema"] == "linerate.probe/1"
@@ -88,6 +95,13 @@ def test_json(url: str) -> None:
     assert all(one["iops"] > 0 for one in found["trials"].values())
     assert found["trials"]["floor"]["session"]["header_digest"] == "crc32c"
     assert found["trials"]["connections"]["session"]["connections"] == 4
+    states = {name: one["tcp_state"] for name, one in found["trials"].items()}
+    assert found["trials"]["large"]["fixed_buffers"] == ["send_buffer_bytes"]
+    assert {name: state["connections"] for name, state in states.items() if state} == {
+        "large": 1,
+        "sessions": 4,
+        "connections": 4,
+    }
 
 
 def test_writes_need_a_word(url: str) -> None:
@@ -164,6 +178,7 @@ def test_planted_faults_of_the_network(tmp_path: Path) -> None:
         san.lab("link", "h1.p0", "--delay", "2ms")
         small = san.probe("--set", "iscsi.recv_buffer_bytes=32768")
         assert small["limit"] == "window", small
+        assert "It is the receive window of this host" in small["sentence"]
         san.lab("link", "h1.p0", "--delay", "100us", "--loss", "0.1%")
         lossy = san.probe()
         assert lossy["limit"] == "loss", lossy

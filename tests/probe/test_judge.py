@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from linerate.probe import FrameSizes, Tcp, judge, trials
-from linerate.probe.judge import HINTS
+from linerate.probe.hints import HINTS
 from linerate.probe.trials import Name
 from linerate.settings import find
 from linerate.study import shipped_studies

@@ -6,7 +6,8 @@
 
 from linerate.probe.evidence import Evidence, Tcp, TrialResult
 from linerate.probe.frames import FrameSizes
-from linerate.probe.judge import Diagnosis, Hint, judge
+from linerate.probe.hints import Hint
+from linerate.probe.judge import Diagnosis, judge
 from linerate.probe.survey import ProbeRequest, Survey, survey
 from linerate.probe.trials import Trial, trials
 

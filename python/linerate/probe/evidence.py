@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from linerate.probe.frames import FrameSizes
+from linerate.probe.tcp_state import TcpState
 from linerate.probe.trials import Name, Trial
 
 
@@ -39,6 +40,10 @@ class TrialResult:
     host_busy_percent: float | None
     """Of all CPUs of this host, whatever used them."""
     tcp: Tcp = Tcp()
+    tcp_state: TcpState | None = None
+    """Of bulk trials, where the kernel tells."""
+    fixed_buffers: tuple[str, ...] = ()
+    """Buffers that the session's options fix: recv_buffer_bytes, send_buffer_bytes."""
     session: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -50,6 +55,11 @@ class TrialResult:
     def is_host_full(self) -> bool:
         """Whether the load threads had no time left."""
         return self.workers > 0 and self.load_cores >= 0.9 * self.workers
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it had more than one connection."""
+        return self.trial.sessions * self.trial.connections > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,11 @@ class Evidence:
     port_mbit_s: float | None = None
     skipped: Mapping[Name, str] = field(default_factory=dict)
     """Trials that could not run, and why."""
+
+    @property
+    def bulk(self) -> list[TrialResult]:
+        """Trials that ask for a rate."""
+        return [one for one in self.measured.values() if one.trial.is_bulk]
 
     @property
     def rtt_ms(self) -> float:

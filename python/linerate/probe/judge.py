@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from linerate.analysis.limits.wire import (
     HEADERS_BYTES,
@@ -20,21 +19,9 @@ from linerate.analysis.limits.wire import (
     line_rate_text,
     on_wire,
 )
-from linerate.probe.evidence import Evidence, TrialResult
-from linerate.probe.trials import Name
-
-Limit = Literal[
-    "mtu black hole",
-    "loss",
-    "delayed acknowledgement",
-    "line",
-    "window",
-    "this host's CPU",
-    "disks",
-    "array",
-    "round trip",
-    "unknown",
-]
+from linerate.probe.evidence import Evidence
+from linerate.probe.hints import HINTS, Hint, Limit
+from linerate.probe.windows import MORE, held_writes, window
 
 LOSS_PERCENT = 0.05  # TCP's rate falls with the root of it (Mathis et al. 1997)
 LOST_SEGMENTS_MIN = 10
@@ -44,23 +31,12 @@ LATE_ACK_MS = (190.0, 225.0)  # Windows and older stacks wait 200 ms
 LINE_RATES_MBIT_S = (100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0)
 LINE_FULL = (0.93, 1.04)  # of a line's rate, headers counted
 LOOPBACK = "lo"
-RTT_MS_MIN = 0.1  # below, a window of any size is refilled in time
-MORE = 1.4  # several sessions bring more than this: one was held back
-WINDOW_SHARE = 0.6  # of what was asked to be in flight
+_OF_READS = ("disks", "line", "window")
 HOST_BUSY_PERCENT = 90.0
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
 DISK_SHARE_BUSY = 0.875
 DISK_SHARE = 0.5  # of a random read, that a cached one does not take
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """A setting that is worth trying, and the study that shows what it brings."""
-
-    setting: str
-    study: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +57,31 @@ def judge(seen: Evidence) -> Diagnosis:
     notes = _notes(seen)
     for limit, explain in _CAUSES:
         if sentence := explain(seen):
-            return Diagnosis(limit, sentence, HINTS[limit], (*_beside(limit, seen), *notes))
+            return Diagnosis(limit, sentence, _hints(limit, seen), (*_beside(limit, seen), *notes))
     return Diagnosis("unknown", _nothing_full(seen), HINTS["unknown"], notes)
 
 
+def _hints(limit: Limit, seen: Evidence) -> tuple[Hint, ...]:
+    held = window(seen) if limit == "window" else None
+    return held.hints if held else HINTS[limit]
+
+
+def _window(seen: Evidence) -> str:
+    held = window(seen)
+    return held.sentence if held else ""
+
+
 def _beside(limit: Limit, seen: Evidence) -> tuple[str, ...]:
-    """Slow disks limit small I/O only: what limits large sequential I/O is another question."""
-    if limit != "disks":
-        return ()
-    sentence = _line(seen) or _window(seen)
-    return (f"For large sequential I/O: {sentence}",) if sentence else ()
+    """Slow disks limit small I/O only: what limits large sequential I/O is another question, and so is what limits
+    writes where reads are faster."""
+    notes = []
+    sentence = (_line(seen) or _window(seen)) if limit == "disks" else ""
+    if sentence:
+        notes.append(f"For large sequential I/O: {sentence}")
+    held = held_writes(seen) if limit in _OF_READS else None
+    if held and not (limit == "window" and held == window(seen)):
+        notes.append(held.sentence)
+    return tuple(notes)
 
 
 def _black_hole(seen: Evidence) -> str:
@@ -162,10 +153,10 @@ def _delayed_ack(seen: Evidence) -> str:
 
 
 def _line(seen: Evidence) -> str:
-    best = max(_bulk(seen), key=lambda one: one.mb_s)
+    best = max(seen.bulk, key=lambda one: one.mb_s)
     if seen.port == LOOPBACK or best.is_host_full:
         return ""
-    if _is_several(best) and best.mb_s > MORE * seen.measured["large"].mb_s:
+    if best.is_several and best.mb_s > MORE * seen.measured["large"].mb_s:
         return ""  # a line that one session does not fill is not what limits it
     mtu_bytes = seen.frames.largest_bytes or seen.frames.port_mtu_bytes or MTU_USUAL_BYTES
     on_wire_mbit_s = 8 * best.mb_s * on_wire(mtu_bytes)
@@ -185,35 +176,6 @@ def _narrower(seen: Evidence, line_mbit_s: float) -> str:
     if port_mbit_s <= line_mbit_s:
         return ""
     return f". The port {seen.port} of this host has {line_rate_text(port_mbit_s)}, so a narrower link is behind it"
-
-
-def _bulk(seen: Evidence) -> list[TrialResult]:
-    names: tuple[Name, ...] = ("large", "sessions", "connections", "write")
-    return [seen.measured[name] for name in names if name in seen.measured]
-
-
-def _window(seen: Evidence) -> str:
-    one = seen.measured["large"]
-    best = max(_bulk(seen), key=lambda more: more.mb_s)
-    window_bytes = 1000 * one.mb_s * seen.rtt_ms  # MB/s times ms
-    if not _is_several(best) or best.mb_s < MORE * one.mb_s or one.is_host_full:
-        return ""
-    if window_bytes > WINDOW_SHARE * one.in_flight_bytes or seen.rtt_ms < RTT_MS_MIN:
-        return ""
-    return (
-        f"One session is held back by its TCP window: it carries {one.mb_s:.0f} MB/s, which is "
-        f"{window_bytes / 1024:.0f} KiB per round trip of {seen.rtt_ms:.2g} ms, while {one.in_flight_bytes >> 10} KiB "
-        f"were asked for. {_words(best)} carry {best.mb_s:.0f} MB/s."
-    )
-
-
-def _is_several(one: TrialResult) -> bool:
-    return one.trial.sessions * one.trial.connections > 1
-
-
-def _words(one: TrialResult) -> str:
-    sessions, connections = one.trial.sessions, one.trial.connections
-    return f"{sessions} sessions" if sessions > 1 else f"{connections} connections of one session"
 
 
 def _this_host(seen: Evidence) -> str:
@@ -286,46 +248,3 @@ _CAUSES: tuple[tuple[Limit, Callable[[Evidence], str]], ...] = (
     ("array", _array),
     ("round trip", _round_trip),
 )
-
-HINTS: dict[Limit, tuple[Hint, ...]] = {
-    "mtu black hole": (
-        Hint("mtu", "mtu-offload", "the same MTU on host, every switch port and array; 1500 until then"),
-        Hint("mtu=1500", "mtu-offload", "a frame that every device carries"),
-    ),
-    "loss": (
-        Hint("flow_control", "flow-control", "frames wait in the sender instead of being dropped"),
-        Hint("rx_ring_frames", "nic-tuning", "more receive buffers where the adapter drops"),
-    ),
-    "delayed acknowledgement": (
-        Hint("nagle=off", "nagle", "small segments leave at once"),
-        Hint("delayed_ack=off", "nic-tuning", "each segment is acknowledged at once"),
-    ),
-    "line": (
-        Hint("multipath.paths", "mpio-layouts", "a second path adds a second line"),
-        Hint("mtu=9000", "mtu-offload", "up to 5 % less of the line for headers"),
-    ),
-    "window": (
-        Hint("recv_buffer_bytes=auto-tuned", "nic-tuning", "a fixed buffer turns the kernel's tuning off"),
-        Hint("receive_buffer_max_bytes", "nic-tuning", "the largest window on this host; on the array too"),
-    ),
-    "this host's CPU": (
-        Hint("rss", "nic-tuning", "interrupts of the adapter on several CPUs, and other programs elsewhere"),
-        Hint("mtu=9000", "mtu-offload", "fewer frames per byte"),
-    ),
-    "disks": (
-        Hint("array.raid_level", "raid-levels", "fewer disk I/Os per host I/O"),
-        Hint("array.disks", "raid-levels", "more disks, or faster ones"),
-    ),
-    "array": (
-        Hint("sessions_per_volume", "dsn-sessions", "more of the array's threads per volume"),
-        Hint("interrupt_moderation_us", "nic-tuning", "adapters that wait before they tell of a frame"),
-    ),
-    "round trip": (
-        Hint("outstanding", "nic-tuning", "more I/Os in flight hide the round trip"),
-        Hint("interrupt_moderation_us", "nic-tuning", "adapters that wait before they tell of a frame"),
-    ),
-    "unknown": (
-        Hint("outstanding", "nic-tuning", "more I/Os in flight"),
-        Hint("sessions_per_volume", "dsn-sessions", "more sessions per volume"),
-    ),
-}

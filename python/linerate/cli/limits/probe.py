@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from json import dumps
@@ -18,6 +18,7 @@ from linerate.cli.job.overwrite import consent_of
 if TYPE_CHECKING:
     from linerate.probe import Survey, TrialResult
     from linerate.probe.survey import Tell
+    from linerate.probe.tcp_state import TcpState
 
 SECONDS = 60.0
 SECONDS_MIN = 5.0
@@ -87,6 +88,19 @@ def _progress() -> Iterator[Tell]:
 
 
 _HEADS = ("trial", "I/Os per s", "MB/s", "p50 ms", "p99 ms", "CPUs")
+_TCP_HEADS = (
+    "TCP of one connection",
+    "rtt ms",
+    "MSS",
+    "cwnd KiB",
+    "own window",
+    "array's",
+    "sends MB/s",
+    "busy %",
+    "rwnd %",
+    "sndbuf %",
+)
+"""Windows in KiB; rwnd and sndbuf are shares of busy."""
 
 
 def _lines(found: Survey) -> Iterator[str]:
@@ -103,21 +117,29 @@ def _lines(found: Survey) -> Iterator[str]:
     yield f"limit: {found.diagnosis.sentence}"
     yield from (f"note:  {note}" for note in found.diagnosis.notes)
     for number, hint in enumerate(found.diagnosis.hints, 1):
-        yield f"try {number}: {hint.setting}: {hint.why}; `linerate run {hint.study}` shows what it brings"
+        proof = f"`linerate run {hint.study}`" if hint.study else "a second probe"
+        yield f"try {number}: {hint.setting}: {hint.why}; {proof} shows what it brings"
 
 
 def _trials(found: Survey) -> Iterator[str]:
     seen = found.evidence
-    rows = [_HEADS, *(_row(one) for one in seen.measured.values())]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
-    yield ""
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        yield "  ".join([row[0].ljust(widths[0]), *cells])
+    yield from _table([_HEADS, *(_row(one) for one in seen.measured.values())])
     for name, why in seen.skipped.items():
         yield f"not tried: {name}: {why}"
     if "write" not in seen.measured:
         yield "not tried: writes; they destroy data (--write)"
+    states = [(one.trial.title, one.tcp_state) for one in seen.bulk if one.tcp_state is not None]
+    if states:
+        yield from _table([_TCP_HEADS, *(_tcp_row(title, state) for title, state in states)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """An empty line, then the rows: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield ""
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield "  ".join([row[0].ljust(widths[0]), *cells])
 
 
 def _port(found: Survey) -> str:
@@ -163,6 +185,21 @@ def _row(one: TrialResult) -> tuple[str, ...]:
         f"{one.p50_ms:.3g}",
         f"{one.p99_ms:.3g}",
         f"{one.load_cores:.2f}",
+    )
+
+
+def _tcp_row(title: str, state: TcpState) -> tuple[str, ...]:
+    return (
+        title,
+        f"{state.rtt_ms:.3g}",
+        f"{state.mss_bytes}",
+        f"{state.congestion_window_bytes / 1024:,.0f}",
+        f"{state.receive_window_bytes / 1024:,.0f}",
+        f"{state.peer_window_bytes / 1024:,.0f}" if state.peer_window_bytes else "?",
+        "-" if state.delivery_mb_s is None else f"{state.delivery_mb_s:,.1f}",
+        f"{state.busy_percent:.0f}",
+        f"{state.rwnd_limited_percent:.0f}",
+        f"{state.sndbuf_limited_percent:.0f}",
     )
 
 
