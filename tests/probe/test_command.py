@@ -185,6 +185,7 @@ def test_planted_faults_of_the_network(tmp_path: Path) -> None:
         san.lab("link", "h1.p0", "--loss", "0", "--mtu", "9000")
         mismatch = san.probe()
         assert mismatch["limit"] == "line", mismatch
+        assert {"lso", "rsc", "checksum_offload"} <= mismatch["adapter"].keys()
         assert "above 1500 bytes vanish" in mismatch["notes"][0]
         san.lab("link", "a1.p0", "--mtu", "9000")
         san.lab("fault", "mtu", "h1.p0", "1500")

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from linerate.analysis.limits.wire import MTU_USUAL_BYTES
 from linerate.probe.frames import FrameSizes
 from linerate.probe.tcp_state import TcpState
 from linerate.probe.trials import Name, Trial
+from linerate.setting import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,13 @@ class Evidence:
     port_mbit_s: float | None = None
     skipped: Mapping[Name, str] = field(default_factory=dict)
     """Trials that could not run, and why."""
+    adapter: Mapping[str, Value] = field(default_factory=dict)
+    """Settings of the port, by the names of the catalogue."""
+
+    @property
+    def mtu_bytes(self) -> int:
+        """Largest packet of this path, as far as it is known."""
+        return self.frames.largest_bytes or self.frames.port_mtu_bytes or MTU_USUAL_BYTES
 
     @property
     def bulk(self) -> list[TrialResult]:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from linerate.analysis.limits.wire import (
     HEADERS_BYTES,
     MSS_USUAL_BYTES,
-    MTU_USUAL_BYTES,
     line_rate_text,
     on_wire,
 )
+from linerate.probe.adapter import adapter_notes
 from linerate.probe.evidence import Evidence
 from linerate.probe.hints import HINTS, Hint, Limit
 from linerate.probe.windows import MORE, held_writes, window
@@ -54,7 +54,7 @@ class Diagnosis:
 
 def judge(seen: Evidence) -> Diagnosis:
     """The first cause that the figures show. Without any trial only the frames can tell."""
-    notes = _notes(seen)
+    notes = (*_notes(seen), *adapter_notes(seen))
     for limit, explain in _CAUSES:
         if sentence := explain(seen):
             return Diagnosis(limit, sentence, _hints(limit, seen), (*_beside(limit, seen), *notes))
@@ -158,8 +158,7 @@ def _line(seen: Evidence) -> str:
         return ""
     if best.is_several and best.mb_s > MORE * seen.measured["large"].mb_s:
         return ""  # a line that one session does not fill is not what limits it
-    mtu_bytes = seen.frames.largest_bytes or seen.frames.port_mtu_bytes or MTU_USUAL_BYTES
-    on_wire_mbit_s = 8 * best.mb_s * on_wire(mtu_bytes)
+    on_wire_mbit_s = 8 * best.mb_s * on_wire(seen.mtu_bytes)
     line = next(
         (rate for rate in LINE_RATES_MBIT_S if LINE_FULL[0] <= on_wire_mbit_s / rate <= LINE_FULL[1]), None
     )

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from linerate.errors import LinerateError, UserError
+from linerate.host import HostTarget
+from linerate.probe.adapter import adapter_of
 from linerate.probe.evidence import Evidence, TrialResult
 from linerate.probe.frames import frame_sizes
-from linerate.probe.judge import Diagnosis, judge
+from linerate.probe.judge import LOOPBACK, Diagnosis, judge
 from linerate.probe.measure import measure, run_spec
 from linerate.probe.trials import Name, Trial, trials
 from linerate.results.environment import host_part, port_facts, ports_towards
@@ -72,7 +74,8 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
         else:
             skipped[trial.name] = "the array allows one connection per session"
         done += trial.share
-    evidence = Evidence(measured, frames, port, mbit_s, skipped)
+    adapter = adapter_of(HostTarget("this host", (port,))) if port and port != LOOPBACK else {}
+    evidence = Evidence(measured, frames, port, mbit_s, skipped, adapter)
     return Survey(evidence, judge(evidence))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from json import dumps
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from linerate.probe import Survey, TrialResult
     from linerate.probe.survey import Tell
     from linerate.probe.tcp_state import TcpState
+    from linerate.setting import Value
 
 SECONDS = 60.0
 SECONDS_MIN = 5.0
@@ -111,6 +112,8 @@ def _lines(found: Survey) -> Iterator[str]:
         yield f"path    {session.get('local_address', '?')} -> {session.get('peer_address', '?')}{_port(found)}"
         yield f"login   {_negotiated(session)}"
     yield f"frames  {_frames(found)}"
+    if seen.adapter:
+        yield f"adapter {_adapter(seen.adapter)}"
     if seen.measured:
         yield from _trials(found)
     yield ""
@@ -163,6 +166,13 @@ def _frames(found: Survey) -> str:
     return f"{'; '.join(parts)}; round trip {frames.rtt_ms:.3g} ms"
 
 
+def _adapter(settings: Mapping[str, Value]) -> str:
+    """By the names of `linerate host show`."""
+    from linerate.host import named
+
+    return ", ".join(f"{name} {named(name).text(value)}" for name, value in settings.items())
+
+
 def _negotiated(session: Any) -> str:
     keys = (
         ("header digest", "header_digest"),
@@ -213,6 +223,7 @@ def _object(found: Survey) -> dict[str, Any]:
         "hints": [asdict(hint) for hint in found.diagnosis.hints],
         "port": found.evidence.port,
         "port_mbit_s": found.evidence.port_mbit_s,
+        "adapter": dict(found.evidence.adapter),
         "frames": asdict(found.evidence.frames),
         "trials": {name: asdict(one) for name, one in found.evidence.measured.items()},
         "skipped": dict(found.evidence.skipped),
