@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from linerate.probe import Evidence, FrameSizes, Tcp, TrialResult, trials
+from linerate.probe import Evidence, FrameSizes, SizeTimes, Tcp, TrialResult, trials
+from linerate.probe.sizes import SIZES_BYTES
 from linerate.probe.tcp_state import TcpState
 from linerate.probe.trials import Name
 
@@ -60,7 +61,12 @@ def evidence(changes: Mapping[Name, Mapping[str, Any]] = {}, frames: FrameSizes 
             session={"snd_mss": SEGMENT_BYTES, "connections": trial.connections},
         )
         measured[trial.name] = replace(healthy, **changes.get(trial.name, {}))
-    return Evidence(measured, frames or FrameSizes(1500, (576, 1280, 1500), rtt_ms=RTT_MS), "eth0", 10_000.0)
+    sizes = tuple(
+        SizeTimes(size, is_write, 1000, 0.25, 0.4) for is_write in (False, True) for size in SIZES_BYTES
+    )
+    return Evidence(
+        measured, frames or FrameSizes(1500, (576, 1280, 1500), rtt_ms=RTT_MS), "eth0", 10_000.0, sizes=sizes
+    )
 
 
 def without_trials(frames: FrameSizes) -> Evidence:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from linerate.probe.sizes import SIZES_BYTES
 
 from tests.cli.conftest import COMMAND, environment, linerate
 from tests.lab.conftest import unique, with_rights
@@ -93,6 +94,8 @@ def test_json(url: str) -> None:
     assert found["schema"] == "linerate.probe/1"
     assert set(found["trials"]) == TRIALS
     assert all(one["iops"] > 0 for one in found["trials"].values())
+    assert [one["size_bytes"] for one in found["sizes"]] == list(SIZES_BYTES)
+    assert all(one["ios"] > 0 and 0 < one["p50_ms"] <= one["p95_ms"] for one in found["sizes"])
     assert found["trials"]["floor"]["session"]["header_digest"] == "crc32c"
     assert found["trials"]["connections"]["session"]["connections"] == 4
     states = {name: one["tcp_state"] for name, one in found["trials"].items()}
@@ -107,7 +110,9 @@ def test_json(url: str) -> None:
 def test_writes_need_a_word(url: str) -> None:
     done = linerate("probe", url, "--seconds", "5", "--write", "--overwrite", "all", "--json")
     assert done.returncode == 0, done.stderr
-    assert set(json.loads(done.stdout)["trials"]) == TRIALS | {"write_floor", "write"}
+    found = json.loads(done.stdout)
+    assert set(found["trials"]) == TRIALS | {"write_floor", "write"}
+    assert {one["is_write"] for one in found["sizes"]} == {False, True}
     refused = linerate("probe", f"{url[:-1]}1", "--seconds", "5", "--write")
     assert refused.returncode == 2
     assert "--overwrite" in refused.stderr

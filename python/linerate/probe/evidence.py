@@ -12,6 +12,8 @@ from linerate.probe.tcp_state import TcpState
 from linerate.probe.trials import Name, Trial
 from linerate.setting import Value
 
+HOST_BUSY_PERCENT = 90.0
+
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
@@ -47,6 +49,7 @@ class TrialResult:
     fixed_buffers: tuple[str, ...] = ()
     """Buffers that the session's options fix: recv_buffer_bytes, send_buffer_bytes."""
     session: Mapping[str, Any] = field(default_factory=dict)
+    block_bytes: int = 512
 
     @property
     def in_flight_bytes(self) -> int:
@@ -65,6 +68,17 @@ class TrialResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeTimes:
+    """Response times of one size at depth 1."""
+
+    size_bytes: int
+    is_write: bool
+    ios: int
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """All trials of a probe by name, the frames, and the port of this host.
 
@@ -77,6 +91,7 @@ class Evidence:
     port_mbit_s: float | None = None
     skipped: Mapping[Name, str] = field(default_factory=dict)
     """Trials that could not run, and why."""
+    sizes: tuple[SizeTimes, ...] = ()
     adapter: Mapping[str, Value] = field(default_factory=dict)
     """Settings of the port, by the names of the catalogue."""
 
@@ -84,6 +99,11 @@ class Evidence:
     def mtu_bytes(self) -> int:
         """Largest packet of this path, as far as it is known."""
         return self.frames.largest_bytes or self.frames.port_mtu_bytes or MTU_USUAL_BYTES
+
+    @property
+    def is_host_busy(self) -> bool:
+        """Whether this host had no CPU left while single I/Os were tried."""
+        return (self.measured["floor"].host_busy_percent or 0.0) >= HOST_BUSY_PERCENT
 
     @property
     def bulk(self) -> list[TrialResult]:

@@ -19,20 +19,18 @@ from linerate.analysis.limits.wire import (
     on_wire,
 )
 from linerate.probe.adapter import adapter_notes
-from linerate.probe.evidence import Evidence
+from linerate.probe.evidence import HOST_BUSY_PERCENT, Evidence
 from linerate.probe.hints import HINTS, Hint, Limit
+from linerate.probe.stalls import delayed_ack
 from linerate.probe.windows import MORE, held_writes, window
 
 LOSS_PERCENT = 0.05  # TCP's rate falls with the root of it (Mathis et al. 1997)
 LOST_SEGMENTS_MIN = 10
 GAPS_PERCENT = 0.2  # each lost segment leaves several that follow a gap
-DELAYED_ACK_MS = (38.0, 55.0)  # Linux and BSD wait 40 ms; one round trip comes on top
-LATE_ACK_MS = (190.0, 225.0)  # Windows and older stacks wait 200 ms
 LINE_RATES_MBIT_S = (100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0)
 LINE_FULL = (0.93, 1.04)  # of a line's rate, headers counted
 LOOPBACK = "lo"
 _OF_READS = ("disks", "line", "window")
-HOST_BUSY_PERCENT = 90.0
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
 DISK_SHARE_BUSY = 0.875
@@ -135,23 +133,6 @@ def _loss(seen: Evidence) -> str:
     return f"The path loses frames: {', and '.join(signs)}." if signs else ""
 
 
-def _delayed_ack(seen: Evidence) -> str:
-    for name in ("write_floor", "floor"):
-        one = seen.measured.get(name)
-        if one is None or seen.rtt_ms > DELAYED_ACK_MS[0] / 4:
-            continue
-        for time_ms in (one.p50_ms, one.p99_ms):
-            for least, most in (DELAYED_ACK_MS, LATE_ACK_MS):
-                if least <= time_ms - seen.rtt_ms <= most:
-                    return (
-                        f"I/Os wait {time_ms:.0f} ms for a delayed acknowledgement: {one.trial.title} take "
-                        f"{one.p50_ms:.3g} ms at the median and {one.p99_ms:.3g} ms at the 99th percentile, on a path "
-                        f"with a round trip of {seen.rtt_ms:.2g} ms. One side holds small segments back (Nagle's "
-                        "algorithm)."
-                    )
-    return ""
-
-
 def _line(seen: Evidence) -> str:
     best = max(seen.bulk, key=lambda one: one.mb_s)
     if seen.port == LOOPBACK or best.is_host_full:
@@ -199,8 +180,7 @@ def _disks(seen: Evidence) -> str:
     floor, cached = seen.measured["floor"], seen.measured.get("cached")
     if cached is None or floor.p50_ms < max(SLOW_MS_MIN, SLOW * seen.rtt_ms):
         return ""
-    is_busy = (floor.host_busy_percent or 0.0) >= HOST_BUSY_PERCENT
-    if floor.p50_ms - cached.p50_ms < (DISK_SHARE_BUSY if is_busy else DISK_SHARE) * floor.p50_ms:
+    if floor.p50_ms - cached.p50_ms < (DISK_SHARE_BUSY if seen.is_host_busy else DISK_SHARE) * floor.p50_ms:
         return ""
     return (
         f"The disks are the limit of random I/O: a 4K read takes {floor.p50_ms:.3g} ms, one from the array's memory "
@@ -239,7 +219,7 @@ def _nothing_full(seen: Evidence) -> str:
 _CAUSES: tuple[tuple[Limit, Callable[[Evidence], str]], ...] = (
     ("mtu black hole", _black_hole),
     ("loss", _loss),
-    ("delayed acknowledgement", _delayed_ack),
+    ("delayed acknowledgement", delayed_ack),
     ("disks", _disks),
     ("line", _line),
     ("window", _window),

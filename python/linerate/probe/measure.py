@@ -15,7 +15,7 @@ from linerate.errors import HostError
 from linerate.probe.evidence import Tcp, TrialResult
 from linerate.probe.tcp_state import TcpWatch
 from linerate.probe.trials import Trial
-from linerate.results import Usage, interval_from_core
+from linerate.results import IntervalSample, Usage, interval_from_core
 from linerate.workload import RunSpec
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeRegion, VolumeSpec
 
@@ -66,12 +66,28 @@ def measure(spec: RunSpec, trial: Trial, tick: Callable[[], None] = lambda: None
     run = _core.Run.start(spec.seam_json())
     facts = run.facts()
     watch = _watch(facts) if trial.is_bulk else None
+
+    def each() -> None:
+        if watch is not None:
+            watch.look()
+        tick()
+
+    total = run_to_end(run, trial.title, each)
+    summary = summarise_interval(total)
+    measured = _measured(trial, summary, total.usage, facts, max(0, out_of_order_segments() - before))
+    return replace(
+        measured,
+        tcp_state=watch.state() if watch is not None else None,
+        fixed_buffers=tuple(name for name in BUFFERS if name in spec.volumes[0].iscsi.model_dump()),
+    )
+
+
+def run_to_end(run: _core.Run, title: str, each: Callable[[], None]) -> IntervalSample:
+    """The whole measured time of a run. Calls `each` a few times per second. Raises LinerateError."""
     try:
         while not run.finished:
             run.next_interval(PULL_S)
-            if watch is not None:
-                watch.look()
-            tick()
+            each()
     except BaseException:
         run.stop()
         run.finish()
@@ -80,18 +96,13 @@ def measure(spec: RunSpec, trial: Trial, tick: Callable[[], None] = lambda: None
     if end.error is not None:
         raise end.error
     total = interval_from_core(end.total)
-    summary = summarise_interval(total)
-    if summary.total.errors or not summary.total.ios:
+    errors = sum(row.errors for row in total.rows)
+    if errors or not total.ios:
         raise HostError(
-            f"{trial.title}: {summary.total.errors} I/Os failed, {summary.total.ios} were done",
+            f"{title}: {errors} I/Os failed, {total.ios} were done",
             "see the array's log; `linerate run` on this volume shows each error",
         )
-    measured = _measured(trial, summary, total.usage, facts, max(0, out_of_order_segments() - before))
-    return replace(
-        measured,
-        tcp_state=watch.state() if watch is not None else None,
-        fixed_buffers=tuple(name for name in BUFFERS if name in spec.volumes[0].iscsi.model_dump()),
-    )
+    return total
 
 
 def _session(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +138,7 @@ def _measured(
             out_of_order=gaps,
         ),
         session=session,
+        block_bytes=int(facts["volumes"][0]["block_bytes"]),
     )
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from linerate.errors import LinerateError, UserError
 from linerate.host import HostTarget
 from linerate.probe.adapter import adapter_of
-from linerate.probe.evidence import Evidence, TrialResult
+from linerate.probe.evidence import Evidence, SizeTimes, TrialResult
 from linerate.probe.frames import frame_sizes
 from linerate.probe.judge import LOOPBACK, Diagnosis, judge
 from linerate.probe.measure import measure, run_spec
+from linerate.probe.sizes import SHARE, measure_sizes, sizes_spec
 from linerate.probe.trials import Name, Trial, trials
 from linerate.results.environment import host_part, port_facts, ports_towards
 from linerate.run import Here
 from linerate.volumes import Consent, clear
-from linerate.workload.spec import VolumeSpec
+from linerate.workload.spec import RunSpec, VolumeSpec
 from linerate.workload.url import portal_of
 
 
@@ -52,31 +53,65 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
             f"{volume.url}: a probe is for a path to an iSCSI volume", "iscsi://host[:port]/target/lun"
         )
     todo = trials(writes=asked.writes)
-    parts = sum(trial.share for trial in todo)
-    specs = {trial.name: run_spec(volume, trial, asked.seconds * trial.share / parts) for trial in todo}
+    directions = (False, True) if asked.writes else (False,)
+    shares = [trial.share for trial in todo] + [SHARE for _ in directions]
+    part = _Part(tell, asked.seconds, sum(shares))
+    specs = {trial.name: run_spec(volume, trial, part.seconds(trial.share)) for trial in todo}
     if asked.writes:
         clear((specs[trial.name] for trial in todo if trial.is_write), Here().look, asked.consent)
     tell("frame sizes", 0.0)
     port, mtu_bytes, mbit_s = _port(portal)
     frames = frame_sizes(host_part(portal), mtu_bytes)
-    done = 0.0
+    measured, skipped = _trials(todo, specs, part, may_stall=frames.has_black_hole)
+    sizes: list[SizeTimes] = []
+    if measured:
+        block_bytes = measured["floor"].block_bytes
+        for is_write in directions:
+            spec = sizes_spec(volume, block_bytes, part.seconds(SHARE), is_write=is_write)
+            sizes += measure_sizes(spec, part.begun(spec.name, SHARE), is_write=is_write)
+    adapter = adapter_of(HostTarget("this host", (port,))) if port and port != LOOPBACK else {}
+    evidence = Evidence(measured, frames, port, mbit_s, skipped, tuple(sizes), adapter)
+    return Survey(evidence, judge(evidence))
+
+
+@dataclass(slots=True)
+class _Part:
+    """How the time of a probe is shared, and how much of it is over."""
+
+    tell: Tell
+    whole_s: float
+    shares: float
+    over: float = 0.0
+
+    def seconds(self, share: float) -> float:
+        """Of a part with this share."""
+        return self.whole_s * share / self.shares
+
+    def begun(self, title: str, share: float) -> Callable[[], None]:
+        """Tells that a part goes on, each time that it is called."""
+        tick = partial(self.tell, title, self.over / self.shares)
+        self.over += share
+        return tick
+
+
+def _trials(
+    todo: Sequence[Trial], specs: Mapping[Name, RunSpec], part: _Part, *, may_stall: bool
+) -> tuple[dict[Name, TrialResult], dict[Name, str]]:
+    """The figures of each trial, and why others could not run. Where large frames vanish, no trial need end well."""
     measured: dict[Name, TrialResult] = {}
     skipped: dict[Name, str] = {}
     for trial in todo:
         try:
-            one = measure(specs[trial.name], trial, partial(tell, trial.title, done / parts))
+            one = measure(specs[trial.name], trial, part.begun(trial.title, trial.share))
         except LinerateError:
-            if measured or not frames.has_black_hole:
+            if measured or not may_stall:
                 raise
-            break  # large frames vanish: no trial can tell more
+            break  # no trial can tell more
         if _has_connections(one, trial):
             measured[trial.name] = one
         else:
             skipped[trial.name] = "the array allows one connection per session"
-        done += trial.share
-    adapter = adapter_of(HostTarget("this host", (port,))) if port and port != LOOPBACK else {}
-    evidence = Evidence(measured, frames, port, mbit_s, skipped, adapter)
-    return Survey(evidence, judge(evidence))
+    return measured, skipped
 
 
 def _has_connections(one: TrialResult, trial: Trial) -> bool:

@@ -16,7 +16,7 @@ from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.overwrite import consent_of
 
 if TYPE_CHECKING:
-    from linerate.probe import Survey, TrialResult
+    from linerate.probe import SizeTimes, Survey, TrialResult
     from linerate.probe.survey import Tell
     from linerate.probe.tcp_state import TcpState
     from linerate.setting import Value
@@ -89,6 +89,7 @@ def _progress() -> Iterator[Tell]:
 
 
 _HEADS = ("trial", "I/Os per s", "MB/s", "p50 ms", "p99 ms", "CPUs")
+_SIZE_HEADS = ("sizes in turn, depth 1", "read p50 ms", "p95 ms", "write p50 ms", "p95 ms")
 _TCP_HEADS = (
     "TCP of one connection",
     "rtt ms",
@@ -131,6 +132,8 @@ def _trials(found: Survey) -> Iterator[str]:
         yield f"not tried: {name}: {why}"
     if "write" not in seen.measured:
         yield "not tried: writes; they destroy data (--write)"
+    if seen.sizes:
+        yield from _table([_SIZE_HEADS, *_size_rows(seen.sizes)])
     states = [(one.trial.title, one.tcp_state) for one in seen.bulk if one.tcp_state is not None]
     if states:
         yield from _table([_TCP_HEADS, *(_tcp_row(title, state) for title, state in states)])
@@ -198,6 +201,15 @@ def _row(one: TrialResult) -> tuple[str, ...]:
     )
 
 
+def _size_rows(sizes: Sequence[SizeTimes]) -> Iterator[tuple[str, ...]]:
+    for size_bytes in dict.fromkeys(one.size_bytes for one in sizes):
+        row = [f"{size_bytes} bytes"]
+        for is_write in (False, True):
+            mine = [one for one in sizes if (one.size_bytes, one.is_write) == (size_bytes, is_write)]
+            row += [f"{mine[0].p50_ms:.3g}", f"{mine[0].p95_ms:.3g}"] if mine else ["-", "-"]
+        yield tuple(row)
+
+
 def _tcp_row(title: str, state: TcpState) -> tuple[str, ...]:
     return (
         title,
@@ -226,5 +238,6 @@ def _object(found: Survey) -> dict[str, Any]:
         "adapter": dict(found.evidence.adapter),
         "frames": asdict(found.evidence.frames),
         "trials": {name: asdict(one) for name, one in found.evidence.measured.items()},
+        "sizes": [asdict(one) for one in found.evidence.sizes],
         "skipped": dict(found.evidence.skipped),
     }
