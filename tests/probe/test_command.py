@@ -152,6 +152,19 @@ class San:
         )
         return dict(json.loads(said.splitlines()[-1]))
 
+    @contextmanager
+    def serving_raw(self, port: int) -> Iterator[None]:
+        """`linerate probe --serve` on the array's side, once it listens."""
+        inside = [*COMMAND, "probe", "--serve", str(port)]
+        command = [*COMMAND, "lab", "exec", "--lab", self._name, "a1", "--", *inside]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+            assert process.stderr is not None
+            assert f"port {port}" in process.stderr.readline()
+            try:
+                yield
+            finally:
+                process.terminate()
+
     def _run(self, *command: str) -> str:
         done = subprocess.run(
             command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT_S, check=False
@@ -205,3 +218,15 @@ def test_slow_disks_beside_a_full_line(tmp_path: Path) -> None:
         found = san.probe()
         assert found["limit"] == "disks", found
         assert found["notes"][0].startswith("For large sequential I/O: The line is full"), found
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_raw_tcp_on_a_line_of_an_unusual_rate(tmp_path: Path) -> None:
+    """Nothing but raw TCP tells that a line of 40 Mbit/s is full."""
+    topology = SAN.format(storage="", size="64m").replace("100mbit", "40mbit")
+    with brought_up(tmp_path, topology, unique("raw")) as san, san.serving_raw(9000):
+        found = san.probe("--raw", "10.231.1.101:9000")
+    assert found["limit"] == "line", found
+    assert found["sentence"].startswith("The line or TCP is the limit: raw TCP carries"), found
+    assert all(one["mb_s"] < 5.0 for one in found["raw"]), "more than the line carries"

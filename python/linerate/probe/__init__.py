@@ -4,7 +4,7 @@
 `frames.py` looks for the largest frame that arrives, `judge.py` names the limit from all of it.
 """
 
-from linerate.probe.evidence import Evidence, SizeTimes, Tcp, TrialResult
+from linerate.probe.evidence import Evidence, RawRate, SizeTimes, Tcp, TrialResult
 from linerate.probe.frames import FrameSizes
 from linerate.probe.hints import Hint
 from linerate.probe.judge import Diagnosis, judge
@@ -17,6 +17,7 @@ __all__ = [
     "FrameSizes",
     "Hint",
     "ProbeRequest",
+    "RawRate",
     "SizeTimes",
     "Survey",
     "Tcp",

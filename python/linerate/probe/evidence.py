@@ -79,6 +79,15 @@ class SizeTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class RawRate:
+    """What one TCP connection carries without iSCSI, in one direction. MB are 10^6 bytes."""
+
+    peer: str
+    is_to_peer: bool
+    mb_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """All trials of a probe by name, the frames, and the port of this host.
 
@@ -92,6 +101,7 @@ class Evidence:
     skipped: Mapping[Name, str] = field(default_factory=dict)
     """Trials that could not run, and why."""
     sizes: tuple[SizeTimes, ...] = ()
+    raw: tuple[RawRate, ...] = ()
     adapter: Mapping[str, Value] = field(default_factory=dict)
     """Settings of the port, by the names of the catalogue."""
 
@@ -109,6 +119,10 @@ class Evidence:
     def bulk(self) -> list[TrialResult]:
         """Trials that ask for a rate."""
         return [one for one in self.measured.values() if one.trial.is_bulk]
+
+    def raw_mb_s(self, *, is_write: bool) -> float | None:
+        """Of raw TCP in the direction of writes or reads; None where it was not tried."""
+        return next((one.mb_s for one in self.raw if one.is_to_peer == is_write), None)
 
     @property
     def rtt_ms(self) -> float:

@@ -3,8 +3,8 @@
 The causes are asked in the order in which they hide one another. Frames that vanish and lost segments make every other
 figure doubtful. A stall of Nagle's algorithm and delayed acknowledgements looks like a slow array. Disks that are slow
 for random I/O can still fill a line with sequential I/O, so they come before it. A full line explains a rate that more
-sessions do not raise; a window explains one that they do. Then the CPU of this host, the array, and at last the round
-trip.
+sessions do not raise; a window explains one that they do. Then a line of an unusual rate that raw TCP fills too, the
+CPU of this host, the array, and at last the round trip.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from linerate.analysis.limits.wire import (
     on_wire,
 )
 from linerate.probe.adapter import adapter_notes
-from linerate.probe.evidence import HOST_BUSY_PERCENT, Evidence
+from linerate.probe.beside_raw import as_raw, is_below_raw, raw_notes
+from linerate.probe.evidence import HOST_BUSY_PERCENT, Evidence, TrialResult
 from linerate.probe.hints import HINTS, Hint, Limit
 from linerate.probe.stalls import delayed_ack
 from linerate.probe.windows import MORE, held_writes, window
@@ -52,7 +53,7 @@ class Diagnosis:
 
 def judge(seen: Evidence) -> Diagnosis:
     """The first cause that the figures show. Without any trial only the frames can tell."""
-    notes = (*_notes(seen), *adapter_notes(seen))
+    notes = (*_notes(seen), *raw_notes(seen), *adapter_notes(seen))
     for limit, explain in _CAUSES:
         if sentence := explain(seen):
             return Diagnosis(limit, sentence, _hints(limit, seen), (*_beside(limit, seen), *notes))
@@ -120,7 +121,7 @@ def _notes(seen: Evidence) -> tuple[str, ...]:
 def _loss(seen: Evidence) -> str:
     """Over all trials; a few segments prove nothing, for TCP also sends some again that were only late."""
     sums = [one.tcp for one in seen.measured.values()]
-    again = sum(tcp.retransmits for tcp in sums)
+    again = sum(_lost_segments(one) for one in seen.measured.values())
     gaps = sum(tcp.out_of_order for tcp in sums)
     again_percent = 100 * again / max(1, sum(tcp.sent_segments for tcp in sums))
     gaps_percent = 100 * gaps / max(1, sum(tcp.received_segments for tcp in sums))
@@ -133,9 +134,15 @@ def _loss(seen: Evidence) -> str:
     return f"The path loses frames: {', and '.join(signs)}." if signs else ""
 
 
+def _lost_segments(one: TrialResult) -> int:
+    """What waits in a long queue is sent again too, but was not lost."""
+    late = one.tcp_state.needless_retransmits if one.tcp_state else 0
+    return max(0, one.tcp.retransmits - late)
+
+
 def _line(seen: Evidence) -> str:
     best = max(seen.bulk, key=lambda one: one.mb_s)
-    if seen.port == LOOPBACK or best.is_host_full:
+    if seen.port == LOOPBACK or best.is_host_full or is_below_raw(seen):
         return ""
     if best.is_several and best.mb_s > MORE * seen.measured["large"].mb_s:
         return ""  # a line that one session does not fill is not what limits it
@@ -149,6 +156,11 @@ def _line(seen: Evidence) -> str:
         f"The line is full: {best.mb_s:.0f} MB/s of data are {on_wire_mbit_s:,.0f} Mbit/s of frames, "
         f"{min(100.0, 100 * on_wire_mbit_s / line):.0f} % of {line_rate_text(line)}{_narrower(seen, line)}."
     )
+
+
+def _line_by_raw(seen: Evidence) -> str:
+    """A loopback has no line, and a full load thread is the limit of iSCSI alone."""
+    return "" if seen.port == LOOPBACK or seen.measured["large"].is_host_full else as_raw(seen)
 
 
 def _narrower(seen: Evidence, line_mbit_s: float) -> str:
@@ -223,6 +235,7 @@ _CAUSES: tuple[tuple[Limit, Callable[[Evidence], str]], ...] = (
     ("disks", _disks),
     ("line", _line),
     ("window", _window),
+    ("line", _line_by_raw),
     ("this host's CPU", _this_host),
     ("array", _array),
     ("round trip", _round_trip),

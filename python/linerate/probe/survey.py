@@ -9,10 +9,11 @@ from functools import partial
 from linerate.errors import LinerateError, UserError
 from linerate.host import HostTarget
 from linerate.probe.adapter import adapter_of
-from linerate.probe.evidence import Evidence, SizeTimes, TrialResult
+from linerate.probe.evidence import Evidence, RawRate, SizeTimes, TrialResult
 from linerate.probe.frames import frame_sizes
 from linerate.probe.judge import LOOPBACK, Diagnosis, judge
 from linerate.probe.measure import measure, run_spec
+from linerate.probe.raw.client import raw_mb_s
 from linerate.probe.sizes import SHARE, measure_sizes, sizes_spec
 from linerate.probe.trials import Name, Trial, trials
 from linerate.results.environment import host_part, port_facts, ports_towards
@@ -20,6 +21,9 @@ from linerate.run import Here
 from linerate.volumes import Consent, clear
 from linerate.workload.spec import RunSpec, VolumeSpec
 from linerate.workload.url import portal_of
+
+RAW_SHARE = 1.0
+"""Of the time of a probe, as `Trial.share`, for each direction of raw TCP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class ProbeRequest:
     consent: Consent
     seconds: float
     writes: bool = False
+    raw: tuple[str, int] | None = None
+    """Host and port of the far side's `linerate probe --serve`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
     todo = trials(writes=asked.writes)
     directions = (False, True) if asked.writes else (False,)
     shares = [trial.share for trial in todo] + [SHARE for _ in directions]
+    shares += [RAW_SHARE, RAW_SHARE] if asked.raw else []
     part = _Part(tell, asked.seconds, sum(shares))
     specs = {trial.name: run_spec(volume, trial, part.seconds(trial.share)) for trial in todo}
     if asked.writes:
@@ -69,9 +76,20 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
         for is_write in directions:
             spec = sizes_spec(volume, block_bytes, part.seconds(SHARE), is_write=is_write)
             sizes += measure_sizes(spec, part.begun(spec.name, SHARE), is_write=is_write)
+    raw = _raw(asked.raw, part) if asked.raw else ()
     adapter = adapter_of(HostTarget("this host", (port,))) if port and port != LOOPBACK else {}
-    evidence = Evidence(measured, frames, port, mbit_s, skipped, tuple(sizes), adapter)
+    evidence = Evidence(measured, frames, port, mbit_s, skipped, tuple(sizes), raw, adapter)
     return Survey(evidence, judge(evidence))
+
+
+def _raw(peer: tuple[str, int], part: _Part) -> tuple[RawRate, ...]:
+    """Both directions, one after the other."""
+    rates = []
+    for is_to_peer in (False, True):
+        part.begun(f"raw TCP {'to' if is_to_peer else 'from'} {peer[0]}", RAW_SHARE)()
+        mb_s = raw_mb_s(peer, part.seconds(RAW_SHARE), is_to_peer=is_to_peer)
+        rates.append(RawRate(peer[0], is_to_peer, mb_s))
+    return tuple(rates)
 
 
 @dataclass(slots=True)

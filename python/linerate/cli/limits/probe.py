@@ -14,27 +14,49 @@ import typer
 from linerate.cli.job.flags import Overwrite, Settings, WaitForLab
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.overwrite import consent_of
+from linerate.errors import UserError
 
 if TYPE_CHECKING:
-    from linerate.probe import SizeTimes, Survey, TrialResult
+    from linerate.probe import RawRate, SizeTimes, Survey, TrialResult
     from linerate.probe.survey import Tell
     from linerate.probe.tcp_state import TcpState
     from linerate.setting import Value
+    from linerate.workload.spec import VolumeSpec
 
 SECONDS = 60.0
+SERVE_SECONDS = 600.0
 SECONDS_MIN = 5.0
 
 
 def probe(
     target: Annotated[
-        str, typer.Argument(metavar="URL", help="A LUN: iscsi://[user%secret@]host[:port]/target/lun.")
-    ],
+        str | None, typer.Argument(metavar="URL", help="A LUN: iscsi://[user%secret@]host[:port]/target/lun.")
+    ] = None,
     seconds: Annotated[
-        float, typer.Option(metavar="S", min=SECONDS_MIN, max=3600.0, help="Time for all trials together.")
-    ] = SECONDS,
+        float | None,
+        typer.Option(
+            metavar="S",
+            min=SECONDS_MIN,
+            max=3600.0,
+            help="Time for all trials together (60), or for --serve (600).",
+            show_default=False,
+        ),
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Try writes too. They destroy the data on the volume.")
     ] = False,
+    raw: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Try raw TCP too, with a host that runs `probe --serve PORT`."
+        ),
+    ] = None,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT", help="Be the far side of --raw for a while: no URL, no I/O; for one host only."
+        ),
+    ] = None,
     overwrite: Overwrite = None,
     settings: Settings = None,
     wait: WaitForLab = False,
@@ -44,25 +66,55 @@ def probe(
 
     Reads only, unless --write is given.
     """
-    from linerate.cli.job.options import session_of
     from linerate.probe import ProbeRequest, survey
+    from linerate.probe.raw import parse_peer
+
+    if serve is not None:
+        if target is not None or raw is not None or write:
+            raise UserError("--serve is without URL, --raw and --write", "run the probe on the other host")
+        _serve(serve, seconds or SERVE_SECONDS)
+        return
+    if target is None:
+        raise UserError("no URL", "name a LUN: iscsi://host/target/lun; or be the far side: --serve PORT")
+    asked = ProbeRequest(
+        _volume(target, settings or ()),
+        consent_of(overwrite, json=json),
+        seconds or SECONDS,
+        writes=write,
+        raw=parse_peer(raw) if raw is not None else None,
+    )
+    with shared_machine("probe", wait=wait), _progress() as tell:
+        found = survey(asked, tell)
+    typer.echo(dumps(_object(found)) if json else "\n".join(_lines(found)))
+
+
+def _serve(place: str, seconds: float) -> None:
+    from linerate.probe.raw.server import listen, serve
+
+    with listen(place) as listener:
+        port = listener.getsockname()[1]
+        typer.echo(f"serving raw TCP on port {port} for {seconds:g} s, to the first host that asks", err=True)
+        typer.echo(
+            f"next: on that host, linerate probe URL --raw HOST:{port} with an address of this host", err=True
+        )
+        serve(listener, seconds, lambda done: typer.echo(done, err=True))
+
+
+def _volume(target: str, settings: Sequence[str]) -> VolumeSpec:
+    from linerate.cli.job.options import session_of
     from linerate.workload.spec import VolumeSpec
     from linerate.workload.url import parse_target
 
     place = parse_target(target)
-    volume = VolumeSpec(
+    return VolumeSpec(
         name="volume",
         url=place.url,
         user=place.user,
         secret=place.secret,
         mutual_user=place.mutual_user,
         mutual_secret=place.mutual_secret,
-        iscsi=place.iscsi.merged(session_of(settings or ())),
+        iscsi=place.iscsi.merged(session_of(settings)),
     )
-    asked = ProbeRequest(volume, consent_of(overwrite, json=json), seconds, writes=write)
-    with shared_machine("probe", wait=wait), _progress() as tell:
-        found = survey(asked, tell)
-    typer.echo(dumps(_object(found)) if json else "\n".join(_lines(found)))
 
 
 @contextmanager
@@ -127,7 +179,8 @@ def _lines(found: Survey) -> Iterator[str]:
 
 def _trials(found: Survey) -> Iterator[str]:
     seen = found.evidence
-    yield from _table([_HEADS, *(_row(one) for one in seen.measured.values())])
+    raw = (_raw_row(one) for one in seen.raw)
+    yield from _table([_HEADS, *(_row(one) for one in seen.measured.values()), *raw])
     for name, why in seen.skipped.items():
         yield f"not tried: {name}: {why}"
     if "write" not in seen.measured:
@@ -225,6 +278,17 @@ def _tcp_row(title: str, state: TcpState) -> tuple[str, ...]:
     )
 
 
+def _raw_row(one: RawRate) -> tuple[str, ...]:
+    return (
+        f"raw TCP {'to' if one.is_to_peer else 'from'} the far side",
+        "-",
+        f"{one.mb_s:,.1f}",
+        "-",
+        "-",
+        "-",
+    )
+
+
 def _object(found: Survey) -> dict[str, Any]:
     """For programs; units in the names."""
     return {
@@ -238,6 +302,7 @@ def _object(found: Survey) -> dict[str, Any]:
         "adapter": dict(found.evidence.adapter),
         "frames": asdict(found.evidence.frames),
         "trials": {name: asdict(one) for name, one in found.evidence.measured.items()},
+        "raw": [asdict(one) for one in found.evidence.raw],
         "sizes": [asdict(one) for one in found.evidence.sizes],
         "skipped": dict(found.evidence.skipped),
     }
