@@ -13,6 +13,7 @@ from linerate.probe.trials import Name, Trial
 from linerate.setting import Value
 
 HOST_BUSY_PERCENT = 90.0
+LOOPBACK = "lo"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from linerate.analysis.limits.wire import (
 )
 from linerate.probe.adapter import adapter_notes
 from linerate.probe.beside_raw import as_raw, is_below_raw, raw_notes
-from linerate.probe.evidence import HOST_BUSY_PERCENT, Evidence, TrialResult
+from linerate.probe.evidence import HOST_BUSY_PERCENT, LOOPBACK, Evidence, TrialResult
 from linerate.probe.hints import HINTS, Hint, Limit
 from linerate.probe.stalls import delayed_ack
 from linerate.probe.windows import MORE, held_writes, window
@@ -30,7 +30,6 @@ LOST_SEGMENTS_MIN = 10
 GAPS_PERCENT = 0.2  # each lost segment leaves several that follow a gap
 LINE_RATES_MBIT_S = (100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0)
 LINE_FULL = (0.93, 1.04)  # of a line's rate, headers counted
-LOOPBACK = "lo"
 _OF_READS = ("disks", "line", "window")
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it

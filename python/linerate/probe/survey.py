@@ -9,9 +9,9 @@ from functools import partial
 from linerate.errors import LinerateError, UserError
 from linerate.host import HostTarget
 from linerate.probe.adapter import adapter_of
-from linerate.probe.evidence import Evidence, RawRate, SizeTimes, TrialResult
+from linerate.probe.evidence import LOOPBACK, Evidence, RawRate, SizeTimes, TrialResult
 from linerate.probe.frames import frame_sizes
-from linerate.probe.judge import LOOPBACK, Diagnosis, judge
+from linerate.probe.judge import Diagnosis, judge
 from linerate.probe.measure import measure, run_spec
 from linerate.probe.raw.client import raw_mb_s
 from linerate.probe.sizes import SHARE, measure_sizes, sizes_spec

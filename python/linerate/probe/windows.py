@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linerate.probe.evidence import Evidence, TrialResult
+from linerate.probe.evidence import LOOPBACK, Evidence, TrialResult
 from linerate.probe.hints import OWN_WINDOW_FIXED, OWN_WINDOW_MOST, SEVERAL_SESSIONS, Hint
 from linerate.probe.tcp_state import TcpState
 
@@ -40,8 +40,8 @@ class Held:
 
 
 def window(seen: Evidence) -> Held | None:
-    """The window that holds reads back, else the one that holds writes back; None if none does."""
-    return _of_reads(seen) or held_writes(seen)
+    """The window that holds reads back, else the one that holds writes back; None if none does, as on a loopback."""
+    return None if seen.port == LOOPBACK else _of_reads(seen) or held_writes(seen)
 
 
 def _of_reads(seen: Evidence) -> Held | None:
