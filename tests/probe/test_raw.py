@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import socket
 import subprocess
@@ -210,16 +211,40 @@ def far_side(*words: str) -> Iterator[int]:
 
 def test_command(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY) as portal, far_side("127.0.0.1:0") as port:
+        far = ("--raw", f"127.0.0.1:{port}")
         url = f"iscsi://{portal}/iqn.2026-11.lab.linerate:raw/0"
-        done = linerate("probe", url, "--seconds", "5", "--raw", f"127.0.0.1:{port}", "--json")
+        done = linerate("probe", url, "--seconds", "5", *far, "--json")
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert [one["is_to_peer"] for one in found["raw"]] == [False, True]
         assert all(one["mb_s"] > 0 for one in found["raw"])
         assert any("of raw TCP" in note for note in found["notes"])
-        text = linerate("probe", url, "--seconds", "5", "--raw", f"127.0.0.1:{port}")
+        text = linerate("probe", url, "--seconds", "5", *far)
     rows = [line for line in text.stdout.splitlines() if line.startswith("raw TCP ")]
     assert [row.split("  ")[0] for row in rows] == ["raw TCP from the far side", "raw TCP to the far side"]
+
+
+def test_a_far_side_that_does_not_run_is_told_before_the_trials(tmp_path: Path) -> None:
+    with listen("127.0.0.1:0") as listener:
+        port = listener.getsockname()[1]
+    with serving(tmp_path, ARRAY) as portal:
+        url = f"iscsi://{portal}/iqn.2026-11.lab.linerate:raw/0"
+        done = linerate("probe", url, "--raw", f"127.0.0.1:{port}")
+    assert done.returncode == 1
+    assert f"raw TCP with 127.0.0.1 port {port}" in done.stderr
+    assert "4K random reads" not in done.stderr
+
+
+def test_raw_streams_that_stall_with_large_frames_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stalled(*_: object, **__: object) -> float:
+        raise HostError("raw TCP: no data in time", "")
+
+    survey = importlib.import_module("linerate.probe.survey")  # its package has a function of this name
+    monkeypatch.setattr(survey, "raw_mb_s", stalled)
+    part = survey._Part(lambda _doing, _share: None, 10.0, 2.0)
+    assert survey._raw(("10.0.0.5", 9000), part, may_stall=True) == ()
+    with pytest.raises(HostError):
+        survey._raw(("10.0.0.5", 9000), part, may_stall=False)
 
 
 def test_the_far_side_ends_by_itself() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from linerate.errors import LinerateError, UserError
+from linerate.errors import HostError, LinerateError, UserError
 from linerate.host import HostTarget
 from linerate.probe.adapter import adapter_of
 from linerate.probe.evidence import LOOPBACK, Evidence, RawRate, SizeTimes, TrialResult
@@ -69,6 +69,7 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
     tell("frame sizes", 0.0)
     port, mtu_bytes, mbit_s = _port(portal)
     frames = frame_sizes(host_part(portal), mtu_bytes)
+    raw = _raw(asked.raw, part, may_stall=frames.has_black_hole) if asked.raw else ()
     measured, skipped = _trials(todo, specs, part, may_stall=frames.has_black_hole)
     sizes: list[SizeTimes] = []
     if measured:
@@ -76,18 +77,22 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
         for is_write in directions:
             spec = sizes_spec(volume, block_bytes, part.seconds(SHARE), is_write=is_write)
             sizes += measure_sizes(spec, part.begun(spec.name, SHARE), is_write=is_write)
-    raw = _raw(asked.raw, part) if asked.raw else ()
     adapter = adapter_of(HostTarget("this host", (port,))) if port and port != LOOPBACK else {}
     evidence = Evidence(measured, frames, port, mbit_s, skipped, tuple(sizes), raw, adapter)
     return Survey(evidence, judge(evidence))
 
 
-def _raw(peer: tuple[str, int], part: _Part) -> tuple[RawRate, ...]:
-    """Both directions, one after the other."""
-    rates = []
+def _raw(peer: tuple[str, int], part: _Part, *, may_stall: bool) -> tuple[RawRate, ...]:
+    """Both directions, one after the other. Where large frames vanish, none need end well."""
+    rates: list[RawRate] = []
     for is_to_peer in (False, True):
         part.begun(f"raw TCP {'to' if is_to_peer else 'from'} {peer[0]}", RAW_SHARE)()
-        mb_s = raw_mb_s(peer, part.seconds(RAW_SHARE), is_to_peer=is_to_peer)
+        try:
+            mb_s = raw_mb_s(peer, part.seconds(RAW_SHARE), is_to_peer=is_to_peer)
+        except HostError:
+            if not may_stall:
+                raise
+            break
         rates.append(RawRate(peer[0], is_to_peer, mb_s))
     return tuple(rates)
 
