@@ -76,7 +76,11 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
         block_bytes = measured["floor"].block_bytes
         for is_write in directions:
             spec = sizes_spec(volume, block_bytes, part.seconds(SHARE), is_write=is_write)
-            sizes += measure_sizes(spec, part.begun(spec.name, SHARE), is_write=is_write)
+            sizes += measure_sizes(
+                spec,
+                part.begun(f"{'writes' if is_write else 'reads'} of several sizes, depth 1", SHARE),
+                is_write=is_write,
+            )
     adapter = adapter_of(HostTarget("this host", (port,))) if port and port != LOOPBACK else {}
     evidence = Evidence(measured, frames, port, mbit_s, skipped, tuple(sizes), raw, adapter)
     return Survey(evidence, judge(evidence))
