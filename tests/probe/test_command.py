@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from linerate.probe.sizes import SIZES_BYTES
 
 from tests.cli.conftest import COMMAND, environment, linerate
 from tests.lab.conftest import unique, with_rights
@@ -77,23 +78,41 @@ def test_text_and_trials(url: str) -> None:
     assert sum(line.startswith("limit: ") for line in lines) == 1
     assert [line[:5] for line in lines[-2:]] == ["try 1", "try 2"]
     assert "frame sizes" in done.stderr
+    tcp = next(number for number, line in enumerate(lines) if line.startswith("TCP of one connection"))
+    assert [line[:17] for line in lines[tcp + 1 : tcp + 4]] == [
+        "256K sequential r",
+        "the same over 4 s",
+        "the same, 4 conne",
+    ]
 
 
 def test_json(url: str) -> None:
-    done = linerate("probe", url, "--seconds", "5", "--json", "--set", "iscsi.header_digest=crc32c")
+    options = ("--set", "iscsi.header_digest=crc32c", "--set", "iscsi.send_buffer_bytes=1048576")
+    done = linerate("probe", url, "--seconds", "5", "--json", *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["schema"] == "linerate.probe/1"
     assert set(found["trials"]) == TRIALS
     assert all(one["iops"] > 0 for one in found["trials"].values())
+    assert [one["size_bytes"] for one in found["sizes"]] == list(SIZES_BYTES)
+    assert all(one["ios"] > 0 and 0 < one["p50_ms"] <= one["p95_ms"] for one in found["sizes"])
     assert found["trials"]["floor"]["session"]["header_digest"] == "crc32c"
     assert found["trials"]["connections"]["session"]["connections"] == 4
+    states = {name: one["tcp_state"] for name, one in found["trials"].items()}
+    assert found["trials"]["large"]["fixed_buffers"] == ["send_buffer_bytes"]
+    assert {name: state["connections"] for name, state in states.items() if state} == {
+        "large": 1,
+        "sessions": 4,
+        "connections": 4,
+    }
 
 
 def test_writes_need_a_word(url: str) -> None:
     done = linerate("probe", url, "--seconds", "5", "--write", "--overwrite", "all", "--json")
     assert done.returncode == 0, done.stderr
-    assert set(json.loads(done.stdout)["trials"]) == TRIALS | {"write_floor", "write"}
+    found = json.loads(done.stdout)
+    assert set(found["trials"]) == TRIALS | {"write_floor", "write"}
+    assert {one["is_write"] for one in found["sizes"]} == {False, True}
     refused = linerate("probe", f"{url[:-1]}1", "--seconds", "5", "--write")
     assert refused.returncode == 2
     assert "--overwrite" in refused.stderr
@@ -133,6 +152,19 @@ class San:
         )
         return dict(json.loads(said.splitlines()[-1]))
 
+    @contextmanager
+    def serving_raw(self, port: int) -> Iterator[None]:
+        """`linerate probe --serve` on the array's side, once it listens."""
+        inside = [*COMMAND, "probe", "--serve", str(port)]
+        command = [*COMMAND, "lab", "exec", "--lab", self._name, "a1", "--", *inside]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+            assert process.stderr is not None
+            assert f"port {port}" in process.stderr.readline()
+            try:
+                yield
+            finally:
+                process.terminate()
+
     def _run(self, *command: str) -> str:
         done = subprocess.run(
             command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT_S, check=False
@@ -164,12 +196,14 @@ def test_planted_faults_of_the_network(tmp_path: Path) -> None:
         san.lab("link", "h1.p0", "--delay", "2ms")
         small = san.probe("--set", "iscsi.recv_buffer_bytes=32768")
         assert small["limit"] == "window", small
+        assert "It is the receive window of this host" in small["sentence"]
         san.lab("link", "h1.p0", "--delay", "100us", "--loss", "0.1%")
         lossy = san.probe()
         assert lossy["limit"] == "loss", lossy
         san.lab("link", "h1.p0", "--loss", "0", "--mtu", "9000")
         mismatch = san.probe()
         assert mismatch["limit"] == "line", mismatch
+        assert {"lso", "rsc", "checksum_offload"} <= mismatch["adapter"].keys()
         assert "above 1500 bytes vanish" in mismatch["notes"][0]
         san.lab("link", "a1.p0", "--mtu", "9000")
         san.lab("fault", "mtu", "h1.p0", "1500")
@@ -184,3 +218,15 @@ def test_slow_disks_beside_a_full_line(tmp_path: Path) -> None:
         found = san.probe()
         assert found["limit"] == "disks", found
         assert found["notes"][0].startswith("For large sequential I/O: The line is full"), found
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_raw_tcp_on_a_line_of_an_unusual_rate(tmp_path: Path) -> None:
+    """Nothing but raw TCP tells that a line of 40 Mbit/s is full."""
+    topology = SAN.format(storage="", size="64m").replace("100mbit", "40mbit")
+    with brought_up(tmp_path, topology, unique("raw")) as san, san.serving_raw(9000):
+        found = san.probe("--raw", "10.231.1.101:9000")
+    assert found["limit"] == "line", found
+    assert found["sentence"].startswith("The line or TCP is the limit: raw TCP carries"), found
+    assert all(one["mb_s"] < 5.0 for one in found["raw"]), "more than the line carries"

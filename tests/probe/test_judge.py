@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from linerate.probe import FrameSizes, Tcp, judge, trials
-from linerate.probe.judge import HINTS
+from linerate.probe.hints import HINTS
 from linerate.probe.trials import Name
 from linerate.settings import find
 from linerate.study import shipped_studies
 
-from tests.probe.evidence import RTT_MS, evidence, without_trials
+from tests.probe.evidence import RTT_MS, WIDE, evidence, without_trials
 
 HOLE = FrameSizes(9000, (576, 1280, 1500), (), (2000, 9000), RTT_MS)
 GAPS = Tcp(received_segments=100_000, out_of_order=2500)
@@ -105,6 +105,13 @@ def test_a_loopback_reorders_and_has_no_line() -> None:
 
 def test_a_few_segments_sent_again_are_no_loss() -> None:
     assert judge(evidence({"floor": {"tcp": Tcp(sent_segments=100, retransmits=9)}})).limit == "round trip"
+
+
+def test_segments_that_came_late_are_no_loss() -> None:
+    late: Changes = {"sessions": {"tcp": Tcp(sent_segments=100, retransmits=90)}}
+    assert judge(evidence(late)).limit == "loss"
+    late["sessions"]["tcp_state"] = replace(WIDE, needless_retransmits=85)
+    assert judge(evidence(late)).limit == "round trip"
 
 
 def test_nothing_full() -> None:

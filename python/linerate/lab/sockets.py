@@ -1,4 +1,4 @@
-"""What the kernel knows of TCP connections: TCP_INFO by sock_diag, for connections that are not ours to ask.
+"""What the arrays of a lab wait for as senders, from TCP_INFO.
 
 An array in a lab sends what hosts read, so it alone knows what that sending waited for. Its connections are gone when
 a load ends; `ArrayWaits` therefore looks twice a second while the load runs, and keeps what it saw of each.
@@ -7,37 +7,20 @@ a load ends; `ArrayWaits` therefore looks twice a second while the load runs, an
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Self
-
-from pyroute2 import DiagSocket
+from typing import TYPE_CHECKING, Self
 
 from linerate.errors import HostError
 from linerate.host import HostTarget, inside
+from linerate.host.linux.tcp_sockets import ESTABLISHED, tcp_sockets
 from linerate.san.model import ISCSI_PORT
 
 if TYPE_CHECKING:
     from linerate.lab.lab import Lab
 
-# include/net/tcp_states.h: TCP_ESTABLISHED and TCP_LISTEN as bits.
-ESTABLISHED, LISTEN = 1 << 1, 1 << 10
-_WITH_TCP_INFO = 1 << 1  # include/uapi/linux/inet_diag.h: INET_DIAG_INFO is 2
 _PERIOD_S = 0.5
 _WAITS = ("tcpi_busy_time", "tcpi_rwnd_limited", "tcpi_sndbuf_limited")
 _COUNTERS = ("tcp_busy_us", "tcp_rwnd_limited_us", "tcp_sndbuf_limited_us")
-
-
-def tcp_sockets(states: int, which: str, port: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(cookie, TCP_INFO) of the sockets in those states with that port, in the namespace of the calling thread.
-
-    `which` is idiag_sport or idiag_dport. A cookie is never given twice.
-    """
-    with contextlib.closing(DiagSocket()) as diag:
-        for one in diag.get_sock_stats(family=socket.AF_INET, states=states, extensions=_WITH_TCP_INFO):
-            if one[which] == port and (info := one.get_attr("INET_DIAG_INFO")) is not None:
-                yield one["idiag_cookie"], info
 
 
 class ArrayWaits:
@@ -80,5 +63,5 @@ class ArrayWaits:
         with self._looking:
             for name, target in self._targets.items():
                 found = inside(target, lambda: list(tcp_sockets(ESTABLISHED, "idiag_sport", ISCSI_PORT)))
-                for cookie, info in found:
-                    self._seen[name, cookie] = tuple(info[field] for field in _WAITS)
+                for one in found:
+                    self._seen[name, one.cookie] = tuple(one.info[field] for field in _WAITS)

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from linerate.analysis.limits.wire import MTU_USUAL_BYTES
 from linerate.probe.frames import FrameSizes
+from linerate.probe.tcp_state import TcpState
 from linerate.probe.trials import Name, Trial
+from linerate.setting import Value
+
+HOST_BUSY_PERCENT = 90.0
+LOOPBACK = "lo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,12 @@ class TrialResult:
     host_busy_percent: float | None
     """Of all CPUs of this host, whatever used them."""
     tcp: Tcp = Tcp()
+    tcp_state: TcpState | None = None
+    """Of bulk trials, where the kernel tells."""
+    fixed_buffers: tuple[str, ...] = ()
+    """Buffers that the session's options fix: recv_buffer_bytes, send_buffer_bytes."""
     session: Mapping[str, Any] = field(default_factory=dict)
+    block_bytes: int = 512
 
     @property
     def in_flight_bytes(self) -> int:
@@ -50,6 +61,31 @@ class TrialResult:
     def is_host_full(self) -> bool:
         """Whether the load threads had no time left."""
         return self.workers > 0 and self.load_cores >= 0.9 * self.workers
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it had more than one connection."""
+        return self.trial.sessions * self.trial.connections > 1
+
+
+@dataclass(frozen=True, slots=True)
+class SizeTimes:
+    """Response times of one size at depth 1."""
+
+    size_bytes: int
+    is_write: bool
+    ios: int
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class RawRate:
+    """What one TCP connection carries without iSCSI, in one direction. MB are 10^6 bytes."""
+
+    peer: str
+    is_to_peer: bool
+    mb_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +101,29 @@ class Evidence:
     port_mbit_s: float | None = None
     skipped: Mapping[Name, str] = field(default_factory=dict)
     """Trials that could not run, and why."""
+    sizes: tuple[SizeTimes, ...] = ()
+    raw: tuple[RawRate, ...] = ()
+    adapter: Mapping[str, Value] = field(default_factory=dict)
+    """Settings of the port, by the names of the catalogue."""
+
+    @property
+    def mtu_bytes(self) -> int:
+        """Largest packet of this path, as far as it is known."""
+        return self.frames.largest_bytes or self.frames.port_mtu_bytes or MTU_USUAL_BYTES
+
+    @property
+    def is_host_busy(self) -> bool:
+        """Whether this host had no CPU left while single I/Os were tried."""
+        return (self.measured["floor"].host_busy_percent or 0.0) >= HOST_BUSY_PERCENT
+
+    @property
+    def bulk(self) -> list[TrialResult]:
+        """Trials that ask for a rate."""
+        return [one for one in self.measured.values() if one.trial.is_bulk]
+
+    def raw_mb_s(self, *, is_write: bool) -> float | None:
+        """Of raw TCP in the direction of writes or reads; None where it was not tried."""
+        return next((one.mb_s for one in self.raw if one.is_to_peer == is_write), None)
 
     @property
     def rtt_ms(self) -> float:

@@ -3,64 +3,38 @@
 The causes are asked in the order in which they hide one another. Frames that vanish and lost segments make every other
 figure doubtful. A stall of Nagle's algorithm and delayed acknowledgements looks like a slow array. Disks that are slow
 for random I/O can still fill a line with sequential I/O, so they come before it. A full line explains a rate that more
-sessions do not raise; a window explains one that they do. Then the CPU of this host, the array, and at last the round
-trip.
+sessions do not raise; a window explains one that they do. Then a line of an unusual rate that raw TCP fills too, the
+CPU of this host, the array, and at last the round trip.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from linerate.analysis.limits.wire import (
     HEADERS_BYTES,
     MSS_USUAL_BYTES,
-    MTU_USUAL_BYTES,
     line_rate_text,
     on_wire,
 )
-from linerate.probe.evidence import Evidence, TrialResult
-from linerate.probe.trials import Name
-
-Limit = Literal[
-    "mtu black hole",
-    "loss",
-    "delayed acknowledgement",
-    "line",
-    "window",
-    "this host's CPU",
-    "disks",
-    "array",
-    "round trip",
-    "unknown",
-]
+from linerate.probe.adapter import adapter_notes
+from linerate.probe.beside_raw import as_raw, is_below_raw, raw_notes
+from linerate.probe.evidence import HOST_BUSY_PERCENT, LOOPBACK, Evidence, TrialResult
+from linerate.probe.hints import HINTS, Hint, Limit
+from linerate.probe.stalls import delayed_ack
+from linerate.probe.windows import MORE, held_writes, window
 
 LOSS_PERCENT = 0.05  # TCP's rate falls with the root of it (Mathis et al. 1997)
 LOST_SEGMENTS_MIN = 10
 GAPS_PERCENT = 0.2  # each lost segment leaves several that follow a gap
-DELAYED_ACK_MS = (38.0, 55.0)  # Linux and BSD wait 40 ms; one round trip comes on top
-LATE_ACK_MS = (190.0, 225.0)  # Windows and older stacks wait 200 ms
 LINE_RATES_MBIT_S = (100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0)
 LINE_FULL = (0.93, 1.04)  # of a line's rate, headers counted
-LOOPBACK = "lo"
-RTT_MS_MIN = 0.1  # below, a window of any size is refilled in time
-MORE = 1.4  # several sessions bring more than this: one was held back
-WINDOW_SHARE = 0.6  # of what was asked to be in flight
-HOST_BUSY_PERCENT = 90.0
+_OF_READS = ("disks", "line", "window")
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
 DISK_SHARE_BUSY = 0.875
 DISK_SHARE = 0.5  # of a random read, that a cached one does not take
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """A setting that is worth trying, and the study that shows what it brings."""
-
-    setting: str
-    study: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +52,34 @@ class Diagnosis:
 
 def judge(seen: Evidence) -> Diagnosis:
     """The first cause that the figures show. Without any trial only the frames can tell."""
-    notes = _notes(seen)
+    notes = (*_notes(seen), *raw_notes(seen), *adapter_notes(seen))
     for limit, explain in _CAUSES:
         if sentence := explain(seen):
-            return Diagnosis(limit, sentence, HINTS[limit], (*_beside(limit, seen), *notes))
+            return Diagnosis(limit, sentence, _hints(limit, seen), (*_beside(limit, seen), *notes))
     return Diagnosis("unknown", _nothing_full(seen), HINTS["unknown"], notes)
 
 
+def _hints(limit: Limit, seen: Evidence) -> tuple[Hint, ...]:
+    held = window(seen) if limit == "window" else None
+    return held.hints if held else HINTS[limit]
+
+
+def _window(seen: Evidence) -> str:
+    held = window(seen)
+    return held.sentence if held else ""
+
+
 def _beside(limit: Limit, seen: Evidence) -> tuple[str, ...]:
-    """Slow disks limit small I/O only: what limits large sequential I/O is another question."""
-    if limit != "disks":
-        return ()
-    sentence = _line(seen) or _window(seen)
-    return (f"For large sequential I/O: {sentence}",) if sentence else ()
+    """Slow disks limit small I/O only: what limits large sequential I/O is another question, and so is what limits
+    writes where reads are faster."""
+    notes = []
+    sentence = (_line(seen) or _window(seen)) if limit == "disks" else ""
+    if sentence:
+        notes.append(f"For large sequential I/O: {sentence}")
+    held = held_writes(seen) if limit in _OF_READS else None
+    if held and not (limit == "window" and held == window(seen)):
+        notes.append(held.sentence)
+    return tuple(notes)
 
 
 def _black_hole(seen: Evidence) -> str:
@@ -131,7 +120,7 @@ def _notes(seen: Evidence) -> tuple[str, ...]:
 def _loss(seen: Evidence) -> str:
     """Over all trials; a few segments prove nothing, for TCP also sends some again that were only late."""
     sums = [one.tcp for one in seen.measured.values()]
-    again = sum(tcp.retransmits for tcp in sums)
+    again = sum(_lost_segments(one) for one in seen.measured.values())
     gaps = sum(tcp.out_of_order for tcp in sums)
     again_percent = 100 * again / max(1, sum(tcp.sent_segments for tcp in sums))
     gaps_percent = 100 * gaps / max(1, sum(tcp.received_segments for tcp in sums))
@@ -144,31 +133,19 @@ def _loss(seen: Evidence) -> str:
     return f"The path loses frames: {', and '.join(signs)}." if signs else ""
 
 
-def _delayed_ack(seen: Evidence) -> str:
-    for name in ("write_floor", "floor"):
-        one = seen.measured.get(name)
-        if one is None or seen.rtt_ms > DELAYED_ACK_MS[0] / 4:
-            continue
-        for time_ms in (one.p50_ms, one.p99_ms):
-            for least, most in (DELAYED_ACK_MS, LATE_ACK_MS):
-                if least <= time_ms - seen.rtt_ms <= most:
-                    return (
-                        f"I/Os wait {time_ms:.0f} ms for a delayed acknowledgement: {one.trial.title} take "
-                        f"{one.p50_ms:.3g} ms at the median and {one.p99_ms:.3g} ms at the 99th percentile, on a path "
-                        f"with a round trip of {seen.rtt_ms:.2g} ms. One side holds small segments back (Nagle's "
-                        "algorithm)."
-                    )
-    return ""
+def _lost_segments(one: TrialResult) -> int:
+    """What waits in a long queue is sent again too, but was not lost."""
+    late = one.tcp_state.needless_retransmits if one.tcp_state else 0
+    return max(0, one.tcp.retransmits - late)
 
 
 def _line(seen: Evidence) -> str:
-    best = max(_bulk(seen), key=lambda one: one.mb_s)
-    if seen.port == LOOPBACK or best.is_host_full:
+    best = max(seen.bulk, key=lambda one: one.mb_s)
+    if seen.port == LOOPBACK or best.is_host_full or is_below_raw(seen):
         return ""
-    if _is_several(best) and best.mb_s > MORE * seen.measured["large"].mb_s:
+    if best.is_several and best.mb_s > MORE * seen.measured["large"].mb_s:
         return ""  # a line that one session does not fill is not what limits it
-    mtu_bytes = seen.frames.largest_bytes or seen.frames.port_mtu_bytes or MTU_USUAL_BYTES
-    on_wire_mbit_s = 8 * best.mb_s * on_wire(mtu_bytes)
+    on_wire_mbit_s = 8 * best.mb_s * on_wire(seen.mtu_bytes)
     line = next(
         (rate for rate in LINE_RATES_MBIT_S if LINE_FULL[0] <= on_wire_mbit_s / rate <= LINE_FULL[1]), None
     )
@@ -180,40 +157,16 @@ def _line(seen: Evidence) -> str:
     )
 
 
+def _line_by_raw(seen: Evidence) -> str:
+    """A loopback has no line, and a full load thread is the limit of iSCSI alone."""
+    return "" if seen.port == LOOPBACK or seen.measured["large"].is_host_full else as_raw(seen)
+
+
 def _narrower(seen: Evidence, line_mbit_s: float) -> str:
     port_mbit_s = seen.port_mbit_s or 0.0
     if port_mbit_s <= line_mbit_s:
         return ""
     return f". The port {seen.port} of this host has {line_rate_text(port_mbit_s)}, so a narrower link is behind it"
-
-
-def _bulk(seen: Evidence) -> list[TrialResult]:
-    names: tuple[Name, ...] = ("large", "sessions", "connections", "write")
-    return [seen.measured[name] for name in names if name in seen.measured]
-
-
-def _window(seen: Evidence) -> str:
-    one = seen.measured["large"]
-    best = max(_bulk(seen), key=lambda more: more.mb_s)
-    window_bytes = 1000 * one.mb_s * seen.rtt_ms  # MB/s times ms
-    if not _is_several(best) or best.mb_s < MORE * one.mb_s or one.is_host_full:
-        return ""
-    if window_bytes > WINDOW_SHARE * one.in_flight_bytes or seen.rtt_ms < RTT_MS_MIN:
-        return ""
-    return (
-        f"One session is held back by its TCP window: it carries {one.mb_s:.0f} MB/s, which is "
-        f"{window_bytes / 1024:.0f} KiB per round trip of {seen.rtt_ms:.2g} ms, while {one.in_flight_bytes >> 10} KiB "
-        f"were asked for. {_words(best)} carry {best.mb_s:.0f} MB/s."
-    )
-
-
-def _is_several(one: TrialResult) -> bool:
-    return one.trial.sessions * one.trial.connections > 1
-
-
-def _words(one: TrialResult) -> str:
-    sessions, connections = one.trial.sessions, one.trial.connections
-    return f"{sessions} sessions" if sessions > 1 else f"{connections} connections of one session"
 
 
 def _this_host(seen: Evidence) -> str:
@@ -238,8 +191,7 @@ def _disks(seen: Evidence) -> str:
     floor, cached = seen.measured["floor"], seen.measured.get("cached")
     if cached is None or floor.p50_ms < max(SLOW_MS_MIN, SLOW * seen.rtt_ms):
         return ""
-    is_busy = (floor.host_busy_percent or 0.0) >= HOST_BUSY_PERCENT
-    if floor.p50_ms - cached.p50_ms < (DISK_SHARE_BUSY if is_busy else DISK_SHARE) * floor.p50_ms:
+    if floor.p50_ms - cached.p50_ms < (DISK_SHARE_BUSY if seen.is_host_busy else DISK_SHARE) * floor.p50_ms:
         return ""
     return (
         f"The disks are the limit of random I/O: a 4K read takes {floor.p50_ms:.3g} ms, one from the array's memory "
@@ -278,54 +230,12 @@ def _nothing_full(seen: Evidence) -> str:
 _CAUSES: tuple[tuple[Limit, Callable[[Evidence], str]], ...] = (
     ("mtu black hole", _black_hole),
     ("loss", _loss),
-    ("delayed acknowledgement", _delayed_ack),
+    ("delayed acknowledgement", delayed_ack),
     ("disks", _disks),
     ("line", _line),
     ("window", _window),
+    ("line", _line_by_raw),
     ("this host's CPU", _this_host),
     ("array", _array),
     ("round trip", _round_trip),
 )
-
-HINTS: dict[Limit, tuple[Hint, ...]] = {
-    "mtu black hole": (
-        Hint("mtu", "mtu-offload", "the same MTU on host, every switch port and array; 1500 until then"),
-        Hint("mtu=1500", "mtu-offload", "a frame that every device carries"),
-    ),
-    "loss": (
-        Hint("flow_control", "flow-control", "frames wait in the sender instead of being dropped"),
-        Hint("rx_ring_frames", "nic-tuning", "more receive buffers where the adapter drops"),
-    ),
-    "delayed acknowledgement": (
-        Hint("nagle=off", "nagle", "small segments leave at once"),
-        Hint("delayed_ack=off", "nic-tuning", "each segment is acknowledged at once"),
-    ),
-    "line": (
-        Hint("multipath.paths", "mpio-layouts", "a second path adds a second line"),
-        Hint("mtu=9000", "mtu-offload", "up to 5 % less of the line for headers"),
-    ),
-    "window": (
-        Hint("recv_buffer_bytes=auto-tuned", "nic-tuning", "a fixed buffer turns the kernel's tuning off"),
-        Hint("receive_buffer_max_bytes", "nic-tuning", "the largest window on this host; on the array too"),
-    ),
-    "this host's CPU": (
-        Hint("rss", "nic-tuning", "interrupts of the adapter on several CPUs, and other programs elsewhere"),
-        Hint("mtu=9000", "mtu-offload", "fewer frames per byte"),
-    ),
-    "disks": (
-        Hint("array.raid_level", "raid-levels", "fewer disk I/Os per host I/O"),
-        Hint("array.disks", "raid-levels", "more disks, or faster ones"),
-    ),
-    "array": (
-        Hint("sessions_per_volume", "dsn-sessions", "more of the array's threads per volume"),
-        Hint("interrupt_moderation_us", "nic-tuning", "adapters that wait before they tell of a frame"),
-    ),
-    "round trip": (
-        Hint("outstanding", "nic-tuning", "more I/Os in flight hide the round trip"),
-        Hint("interrupt_moderation_us", "nic-tuning", "adapters that wait before they tell of a frame"),
-    ),
-    "unknown": (
-        Hint("outstanding", "nic-tuning", "more I/Os in flight"),
-        Hint("sessions_per_volume", "dsn-sessions", "more sessions per volume"),
-    ),
-}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ from linerate.analysis.limits.wire import MSS_USUAL_BYTES
 from linerate.analysis.summary import StepSummary
 from linerate.errors import HostError
 from linerate.probe.evidence import Tcp, TrialResult
+from linerate.probe.tcp_state import TcpWatch
 from linerate.probe.trials import Trial
-from linerate.results import Usage, interval_from_core
+from linerate.results import IntervalSample, Usage, interval_from_core
 from linerate.workload import RunSpec
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeRegion, VolumeSpec
 
 WARM_UP_SHARE = 0.2
 INTERVAL_S = 0.5
 PULL_S = 0.2
+BUFFERS = ("recv_buffer_bytes", "send_buffer_bytes")
 NETSTAT = Path("/proc/net/netstat")
 
 
@@ -62,10 +65,29 @@ def measure(spec: RunSpec, trial: Trial, tick: Callable[[], None] = lambda: None
     before = out_of_order_segments()
     run = _core.Run.start(spec.seam_json())
     facts = run.facts()
+    watch = _watch(facts) if trial.is_bulk else None
+
+    def each() -> None:
+        if watch is not None:
+            watch.look()
+        tick()
+
+    total = run_to_end(run, trial.title, each)
+    summary = summarise_interval(total)
+    measured = _measured(trial, summary, total.usage, facts, max(0, out_of_order_segments() - before))
+    return replace(
+        measured,
+        tcp_state=watch.state() if watch is not None else None,
+        fixed_buffers=tuple(name for name in BUFFERS if name in spec.volumes[0].iscsi.model_dump()),
+    )
+
+
+def run_to_end(run: _core.Run, title: str, each: Callable[[], None]) -> IntervalSample:
+    """The whole measured time of a run. Calls `each` a few times per second. Raises LinerateError."""
     try:
         while not run.finished:
             run.next_interval(PULL_S)
-            tick()
+            each()
     except BaseException:
         run.stop()
         run.finish()
@@ -74,19 +96,29 @@ def measure(spec: RunSpec, trial: Trial, tick: Callable[[], None] = lambda: None
     if end.error is not None:
         raise end.error
     total = interval_from_core(end.total)
-    summary = summarise_interval(total)
-    if summary.total.errors or not summary.total.ios:
+    errors = sum(row.errors for row in total.rows)
+    if errors or not total.ios:
         raise HostError(
-            f"{trial.title}: {summary.total.errors} I/Os failed, {summary.total.ios} were done",
+            f"{title}: {errors} I/Os failed, {total.ios} were done",
             "see the array's log; `linerate run` on this volume shows each error",
         )
-    return _measured(trial, summary, total.usage, facts, max(0, out_of_order_segments() - before))
+    return total
+
+
+def _session(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(facts["volumes"][0].get("session") or {})
+
+
+def _watch(facts: Mapping[str, Any]) -> TcpWatch | None:
+    """On the connections to the portal that the session is with."""
+    address, _, port = str(_session(facts).get("peer_address", "")).rpartition(":")
+    return TcpWatch(address, int(port)) if port.isdigit() else None
 
 
 def _measured(
     trial: Trial, summary: StepSummary, usage: Usage, facts: Mapping[str, Any], gaps: int
 ) -> TrialResult:
-    session = dict(facts["volumes"][0].get("session") or {})
+    session = _session(facts)
     total = summary.total
     p50, p99 = total.quantile(0.5), total.quantile(0.99)
     return TrialResult(
@@ -106,6 +138,7 @@ def _measured(
             out_of_order=gaps,
         ),
         session=session,
+        block_bytes=int(facts["volumes"][0]["block_bytes"]),
     )
 
 

@@ -31,6 +31,11 @@ class Trial:
     sessions: int = 1
     connections: int = 1
 
+    @property
+    def is_bulk(self) -> bool:
+        """Whether it asks for a rate, not for a response time."""
+        return self.size_bytes >= LARGE_BYTES
+
 
 _READS = (
     Trial("floor", "4K random reads, depth 1", SMALL_BYTES, 1, 1.0),

@@ -2,4 +2,5 @@
 namespace.
 
 Open `knob` first: what every knob can do. `kernel` holds the sockets and files of one namespace.
+`tcp_sockets` asks for its TCP connections.
 """

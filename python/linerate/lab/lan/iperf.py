@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from linerate.errors import HostError
 from linerate.host import HostTarget, inside
+from linerate.host.linux.tcp_sockets import ESTABLISHED, LISTEN, tcp_sockets
 from linerate.lab.lan import Flowing, StreamEnd
 from linerate.lab.lan.wait import until, until_it_flows
-from linerate.lab.sockets import ESTABLISHED, LISTEN, tcp_sockets
 
 if TYPE_CHECKING:
     from linerate.san import LanStream
@@ -74,9 +74,9 @@ class IperfFlow:
         sent = inside(self._source, lambda: list(tcp_sockets(ESTABLISHED, "idiag_dport", self._port)))
         return Flowing(
             clock_s=clock_s,
-            bytes_received=sum(info["tcpi_bytes_received"] for _, info in arrived),
-            segments_sent=sum(info["tcpi_data_segs_out"] for _, info in sent),
-            segments_retransmitted=sum(info["tcpi_total_retrans"] for _, info in sent),
+            bytes_received=sum(one.info["tcpi_bytes_received"] for one in arrived),
+            segments_sent=sum(one.info["tcpi_data_segs_out"] for one in sent),
+            segments_retransmitted=sum(one.info["tcpi_total_retrans"] for one in sent),
         )
 
     def _check(self) -> None:
