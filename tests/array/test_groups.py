@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from linerate.array import (
     AluaChange,
@@ -41,3 +43,18 @@ def test_it_tells_where_it_listens_and_takes_changes() -> None:
         assert array.stats()["by_session"] == []
     with pytest.raises(UserError, match="does not run"):
         array.stats()
+
+
+def test_memory_that_is_used_for_the_first_time_counts_as_page_faults() -> None:
+    size_bytes = 256 << 20  # 128 huge pages, or many small ones
+    target = TargetConfig(name=IQN, volumes=(VolumeConfig(lun=0, name="vol1", size_bytes=size_bytes),))
+    pages = []
+    for touch in (False, True):
+        config = ArrayConfig(portals=("127.0.0.1:0",), targets=(target,), touch_memory=touch)
+        with EmbeddedArray(config) as array:
+            before = array.page_faults()
+            until_s = time.monotonic() + (10.0 if touch else 0.5)
+            while (grown := array.page_faults() - before) < 64 and time.monotonic() < until_s:
+                time.sleep(0.05)
+            pages.append(grown)
+    assert pages[0] < 64 <= pages[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import signal
 import struct
@@ -12,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from linerate.lab import Lab, protocol, system
+from linerate.lab import Lab, protocol
 from linerate.lab.cpu_idle import DEVICE, POLLING, SLEEPING, kept_awake
 from linerate.san import parse_fault
 
@@ -236,20 +235,3 @@ def test_a_failure_within_ends_it_too() -> None:
 def test_without_the_right_to_ask_nothing_changes(tmp_path: Path) -> None:
     with kept_awake(tmp_path / "absent") as idle_cpus:
         assert idle_cpus == SLEEPING
-
-
-def test_new_memory_of_a_process_is_counted_as_page_faults() -> None:
-    pages = 256
-    before = system.process_page_faults(os.getpid())
-    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-        for page in range(pages):
-            memory[page * mmap.PAGESIZE] = 1
-    assert system.process_page_faults(os.getpid()) - before >= pages
-
-
-def test_a_process_that_has_gone_has_no_page_faults() -> None:
-    child = os.posix_spawn("/bin/true", ["true"], os.environ)
-    os.waitpid(child, 0)
-    with pytest.raises(FileNotFoundError):
-        system.process_page_faults(child)

@@ -40,8 +40,8 @@ def test_accepted(text: str, canonical: str) -> None:
     assert url(text) == canonical
 
 
-def test_canonical_urls_are_stable() -> None:
-    for text in (f"iscsi://[::1]/{IQN}/3", "null:1g", "/tmp/x"):
+def test_canonical_urls_are_stable(tmp_path: Path) -> None:
+    for text in (f"iscsi://[::1]/{IQN}/3", "null:1g", str(tmp_path / "x")):
         assert url(url(text)) == url(text)
 
 

@@ -1,11 +1,13 @@
 """The process behind `EmbeddedArray`: it serves the requests of `linerate.rpc` on standard input until that closes.
 
 `start` takes the configuration and gives the portals. Then `change`, `manage` and `stats` are possible.
+`page_faults` is the process's own, asked of itself: a process cannot read that of another PID namespace in /proc.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from typing import Any
 
@@ -21,6 +23,7 @@ class _Service:
             "change": self.change,
             "manage": self.manage,
             "stats": self.stats,
+            "page_faults": self.page_faults,
         }
 
     def start(self, **config: Any) -> list[tuple[str, int]]:
@@ -36,6 +39,10 @@ class _Service:
 
     def stats(self) -> dict[str, Any]:
         return self._started().stats()
+
+    def page_faults(self) -> int:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return usage.ru_minflt + usage.ru_majflt
 
     def stop(self) -> None:
         if self._array is not None:

@@ -89,6 +89,11 @@ class EmbeddedArray:
         stats: dict[str, Any] = self._ask("stats")
         return stats
 
+    def page_faults(self) -> int:
+        """Pages that the kernel had to give to the process or fetch for it so far: getrusage(2)."""
+        pages: int = self._ask("page_faults")
+        return pages
+
     def _ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         if self._process is None:
             raise UserError("the embedded array does not run", "use it inside its `with` block")

@@ -136,16 +136,6 @@ def process_cpu_s(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | _PROCESS_CPU_CLOCK)
 
 
-def process_page_faults(pid: int) -> int:
-    """Pages that the kernel had to give or fetch for a process so far: minflt and majflt of proc_pid_stat(5).
-
-    Raises OSError when the process has gone.
-    """
-    # The name of the program is in parentheses, and may hold spaces.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[7]) + int(fields[9])
-
-
 def short_id() -> str:
     """Eight characters that no other lab of this machine has."""
     return secrets.token_hex(4)

@@ -155,13 +155,27 @@ fn overflow(lost: u64, time_s: f64) -> LogEvent {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{Level, Log, LogEvent, QUEUE_MAX};
-    use std::time::Duration;
+    use std::{
+        sync::{Mutex, PoisonError},
+        time::Duration,
+    };
 
-    /// One test, because there is one log per process.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    /// There is one log per process: tests that make events take turns.
+    pub(crate) fn with_log<T>(test: impl FnOnce() -> T) -> T {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        test()
+    }
+
     #[test]
     fn events_are_collected_and_never_more_than_the_queue_holds() {
+        with_log(collect_and_overflow);
+    }
+
+    fn collect_and_overflow() {
         let log = Log::open(Level::Info);
         tracing::debug!(event = "too_fine", "not asked for");
         tracing::warn!(

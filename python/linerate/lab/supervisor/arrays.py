@@ -127,6 +127,10 @@ class Arrays:
         """Process ids, by array."""
         return {name: process.pid for name, process in self._running.items()}
 
+    def page_faults(self) -> dict[str, int]:
+        """Pages that the kernel had to give to each array or fetch for it so far."""
+        return {name: process.page_faults() for name, process in self._running.items()}
+
     @property
     def storages(self) -> dict[str, Storage]:
         """The disks of every array that has any."""

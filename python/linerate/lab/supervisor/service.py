@@ -166,7 +166,8 @@ class LabService:
             counted[f"host.{host.name}.cpu_s"] = received[host.name]
         for name, pid in lab.arrays.pids.items():
             counted[f"array.{name}.cpu_s"] = received[name] + system.process_cpu_s(pid)
-            counted[f"array.{name}.page_faults"] = system.process_page_faults(pid)
+        for name, pages in lab.arrays.page_faults().items():
+            counted[f"array.{name}.page_faults"] = pages
         switches = sum(received[name] for name in received if lab.nodes[name].kind == "switch")
         counted["fabric.cpu_s"] = counted.get("fabric.cpu_s", 0.0) + switches
         return counted
