@@ -7,7 +7,7 @@ import pytest
 from linerate.scale import fit
 from linerate.scale.law import Parameters
 
-from tests.scale.test_search import response_ms
+from tests.scale.simulated import response_ms
 
 LOADS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 

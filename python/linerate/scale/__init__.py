@@ -1,11 +1,15 @@
-"""`linerate scale`: the largest load that keeps a threshold of response time.
+"""`linerate scale`: the largest load that keeps a threshold of response time, and what is below it.
 
-`search.py` chooses the loads to measure and says when it is known; open it first. `threshold.py` judges one load from
-its repeats, `law.py` fits the Universal Scalability Law to what was measured, `climb.py` runs the loads.
+`procedure.py` chooses the runs to make; open it first. `search.py` finds the largest load, `threshold.py` judges one
+load from its repeats, `headroom.py` measures shares of the largest rate. `law.py` fits the Universal Scalability Law to
+what was measured, `climb.py` makes the runs, `words.py` says what came of them.
 """
 
-from linerate.scale.climb import Axis, Climb, Reached, answer, check, climb, lines
+from linerate.scale.climb import Climb, check, climb
+from linerate.scale.headroom import Headroom, headroom
 from linerate.scale.law import Law, fit
+from linerate.scale.procedure import Parts, Procedure, runs_planned
+from linerate.scale.reached import Axis, Reached, Task
 from linerate.scale.search import Capacity, Search, SearchLimits
 from linerate.scale.threshold import Standing, Threshold, standing
 
@@ -13,16 +17,20 @@ __all__ = [
     "Axis",
     "Capacity",
     "Climb",
+    "Headroom",
     "Law",
+    "Parts",
+    "Procedure",
     "Reached",
     "Search",
     "SearchLimits",
     "Standing",
+    "Task",
     "Threshold",
-    "answer",
     "check",
     "climb",
     "fit",
-    "lines",
+    "headroom",
+    "runs_planned",
     "standing",
 ]

@@ -16,9 +16,8 @@ from linerate.cli.job.machine import shared_machine
 from linerate.cli.place import place_of
 
 if TYPE_CHECKING:
-    from linerate.scale import Climb, Law, Reached, Search
+    from linerate.scale import Climb, Law, Procedure, Reached
 
-SHARES_PERCENT = (70, 80, 90)
 LOAD_MOST = 256
 
 
@@ -51,6 +50,13 @@ def scale(
     resolution: Annotated[
         float, Option("--resolution", metavar="PERCENT", min=0, max=50, help="Gap at which the search ends.")
     ] = 0.0,
+    headroom: Annotated[
+        bool,
+        Option(
+            "--headroom/--no-headroom",
+            help="Also measure 70, 80 and 90 % of the rate at the largest load, with Poisson arrivals.",
+        ),
+    ] = True,
     preset: flags.Preset = None,
     target: flags.Targets = None,
     map_: flags.Maps = None,
@@ -72,7 +78,7 @@ def scale(
     """
     from linerate.scale import check, climb
 
-    growth = _Growth(over, until, least, most, repeats, resolution / 100)
+    growth = _Growth(over, until, least, most, repeats, resolution / 100, headroom)
     place = _Place(words or [], preset, target or [], map_ or [], volumes, set_ or [], virtual_time, output)
     request = _request(growth, place, (elapsed, warmup, size), overwrite, json=json)
     check(request)
@@ -80,15 +86,13 @@ def scale(
         typer.echo(_plan_text(request))
     if dry_run:
         return
-    runs: list[Reached] = []
 
     def tell(reached: Reached) -> None:
-        runs.append(reached)
         typer.echo(_run_text(reached, json=json))
 
     with shared_machine(f"scale {request.plan.name}", wait=wait):
-        search = climb(request, tell, lambda _event: None)
-    _show(request, search, runs, json=json)
+        procedure = climb(request, tell, lambda _event: None)
+    _show(request, procedure, json=json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class _Growth:
     most: int | None
     repeats: int
     resolution: float
+    headroom: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ def _request(
     from linerate.cli.job.overwrite import consent_of
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Here
-    from linerate.scale import Climb, SearchLimits, Threshold
+    from linerate.scale import Climb, Parts, SearchLimits, Threshold
     from linerate.workload import Overrides
     from linerate.workload.fewer import volume_names
 
@@ -161,37 +166,42 @@ def _request(
         consent_of(overwrite, json=json),
         loader,
         computed.watch if computed else None,
+        Parts(headroom=growth.headroom),
     )
 
 
 def _plan_text(request: Climb) -> str:
     from linerate.duration import span_text
-    from linerate.scale.search import runs_of
+    from linerate.scale import runs_planned
 
-    least, most = runs_of(request.limits)
+    planned = runs_planned(request.limits, request.parts)
     seconds = request.plan.seconds
+    beside = f", up to {planned.headroom_most} of them for headroom" if planned.headroom_most else ""
     return (
         f"{request.plan.name}: the largest number of {request.axis} with a {request.threshold}, from "
-        f"{request.limits.least:,} to {request.limits.most:,}; {least} to {most} runs, "
-        f"{span_text(least * seconds, most * seconds)}"
+        f"{request.limits.least:,} to {request.limits.most:,}; {planned.least} to {planned.most} runs{beside}; "
+        f"{span_text(planned.least * seconds, planned.most * seconds)}"
     )
 
 
 def _run_text(reached: Reached, *, json: bool) -> str:
     """A line for a run."""
     if json:
-        line = {"schema": "linerate.scale.run/1", **asdict(reached), "directory": str(reached.directory)}
-        return dumps(line)
-    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s"
+        return dumps({"schema": "linerate.scale.run/1", **reached.model_dump(mode="json")})
+    what = f"  {reached.share_percent} % of the rate" if reached.purpose == "headroom" else ""
+    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s{what}"
 
 
-def _show(request: Climb, search: Search, runs: list[Reached], *, json: bool) -> None:
-    from linerate.scale import fit, lines
+def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
+    from linerate.scale import fit
+    from linerate.scale.headroom import headroom
+    from linerate.scale.words import answer, curve_lines, headroom_lines
 
-    found = search.capacity()
+    found, runs = procedure.capacity(), procedure.runs
     rates: dict[int, list[float]] = {}
     for run in runs:
-        rates.setdefault(run.load, []).append(run.iops)
+        if run.purpose == "up":
+            rates.setdefault(run.load, []).append(run.iops)
     law = None if request.axis == "rate" else fit(rates)
     if json:
         line = {
@@ -200,18 +210,20 @@ def _show(request: Climb, search: Search, runs: list[Reached], *, json: bool) ->
             "until": str(request.threshold),
             **asdict(found),
             "runs": len(runs),
+            "headroom": [asdict(row) for row in headroom(runs, request.limits)],
             "law": {**asdict(law.parameters), "peak": law.peak} if law else None,
             "directory": str(request.directory),
         }
         typer.echo(dumps(line))
         return
-    for text in lines(request, runs, found):
+    for text in curve_lines(request.axis, request.threshold, runs, found):
         typer.echo(text)
+    typer.echo(answer(request.axis, request.threshold, request.limits, found))
     if law is not None:
         typer.echo(_law_text(law))
-    if found.kept:
-        loads = ", ".join(f"{share} %: {found.kept * share // 100:,}" for share in SHARES_PERCENT)
-        typer.echo(f"with headroom (of {found.kept:,}): {loads}")
+    if found.kept is not None:
+        for text in headroom_lines(request.axis, request.threshold, runs, request.limits, found.kept):
+            typer.echo(text)
     typer.echo(f"runs: {request.directory}")
 
 

@@ -1,0 +1,45 @@
+"""What is to be run next, and what a run reached: the two values that a search exchanges with a SAN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Axis = Literal["threads", "volumes", "rate"]
+Purpose = Literal["up", "headroom"]
+"""up: the search for the largest load. headroom: a share of the rate at the largest load, with Poisson arrivals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A run that is to be made at a load. `rate_iops` is set for headroom: the share of the rate that is asked for."""
+
+    purpose: Purpose
+    load: int
+    share_percent: int | None = None
+    rate_iops: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The end of the run directory's name."""
+        return f"-headroom-{self.share_percent}" if self.purpose == "headroom" else ""
+
+
+class Reached(BaseModel):
+    """One run. Times are response times of a paced load, service times of a closed loop."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    purpose: Purpose = "up"
+    load: int
+    response_ms: float
+    """By the threshold's metric."""
+    mean_ms: float
+    p99_ms: float | None
+    iops: float
+    """I/Os per second."""
+    share_percent: int | None = None
+    asked_iops: float | None = None
+    directory: str
