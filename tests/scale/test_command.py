@@ -53,6 +53,8 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
     assert answer["runs"] == len(runs)
     assert answer["kept"] < answer["missed"] <= answer["kept"] + 4
     for run in runs:
+        if run["purpose"] == "headroom":
+            continue
         if run["load"] <= answer["kept"]:
             assert run["response_ms"] < 20.5
         if run["load"] >= answer["missed"]:
@@ -60,6 +62,17 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
         (step,) = RunDirectory.open(Path(run["directory"])).manifest.steps
         assert step.state == "complete"
     assert answer["law"]["a"] > 0
+    assert [row["share_percent"] for row in answer["headroom"]] == [70, 80, 90]
+    for row in answer["headroom"]:
+        assert row["mean_ms"]["low"] < row["mean_ms"]["centre"] < answer["limit_ms"], (
+            "bursts of Poisson are short"
+        )
+        assert row["iops"] == pytest.approx(row["asked_iops"], rel=0.05)
+        assert row["standing"] == "below"
+    assert [run["load"] for run in runs if run["purpose"] == "down"] == [
+        one["load"] for one in answer["down"]
+    ]
+    assert not any(one["differs"] for one in answer["down"]), "each run has new disks"
 
 
 def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
@@ -73,6 +86,11 @@ def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
     assert "Even the smallest load, 1 threads, misses a mean of 1 ms" in missed.stdout
     plan = linerate("scale", file, *options[:-1], str(tmp_path / "three"), "--dry-run")
     assert "from 1 to 256" in plan.stdout
+    assert "up to 4 on the way down, up to 18 for headroom" in plan.stdout
+    less = ("--no-headroom", "--no-down", "--dry-run")
+    shorter = linerate("scale", file, *options[:-1], str(tmp_path / "four"), *less)
+    assert "way down" not in shorter.stdout
+    assert "headroom" not in shorter.stdout
     assert not (tmp_path / "three").exists()
 
 

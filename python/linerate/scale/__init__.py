@@ -1,7 +1,8 @@
 """`linerate scale`: the largest load that keeps a threshold of response time, and what is below it.
 
 `procedure.py` chooses the runs to make; open it first. `search.py` finds the largest load, `threshold.py` judges one
-load from its repeats, `headroom.py` measures shares of the largest rate. `law.py` fits the Universal Scalability Law to
+load from its repeats, `way_down.py` measures some loads once more,
+`headroom.py` shares of the largest rate. `law.py` fits the Universal Scalability Law to
 what was measured, `climb.py` makes the runs, `words.py` says what came of them.
 """
 

@@ -1,4 +1,4 @@
-"""The whole procedure, without I/O: the search for the largest load, then headroom below it.
+"""The whole procedure, without I/O: the search for the largest load, then the way down, then headroom.
 
     procedure = Procedure(limits)
     while (task := procedure.next()) is not None:
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linerate.scale import headroom
+from linerate.scale import headroom, way_down
 from linerate.scale.reached import Reached, Task
 from linerate.scale.search import Capacity, Search, SearchLimits, runs_of
 
@@ -20,6 +20,7 @@ from linerate.scale.search import Capacity, Search, SearchLimits, runs_of
 class Parts:
     """What is measured beside the largest load."""
 
+    down: bool = True
     headroom: bool = True
 
 
@@ -48,9 +49,12 @@ class Procedure:
         if (load := self._search.next()) is not None:
             return Task("up", load)
         kept = self.capacity().kept
-        if kept is None or not self._parts.headroom:
+        if kept is None:
             return None
-        return headroom.next_task(self._runs, self.limits, kept)
+        task = way_down.next_task(self._runs, kept) if self._parts.down else None
+        if task is None and self._parts.headroom:
+            task = headroom.next_task(self._runs, self.limits, kept)
+        return task
 
     def capacity(self) -> Capacity:
         """What is known of the largest load now."""
@@ -63,6 +67,7 @@ class RunsPlanned:
 
     least: int
     most: int
+    down_most: int
     headroom_most: int
 
 
@@ -70,4 +75,5 @@ def runs_planned(limits: SearchLimits, parts: Parts) -> RunsPlanned:
     """The fewest are those of a smallest load that misses the threshold: nothing is measured beside it then."""
     least, most = runs_of(limits)
     headroom_most = len(headroom.SHARES_PERCENT) * headroom.repeats_of(limits)[1] if parts.headroom else 0
-    return RunsPlanned(least, most + headroom_most, headroom_most)
+    down_most = way_down.LOADS_MOST if parts.down else 0
+    return RunsPlanned(least, most + down_most + headroom_most, down_most, headroom_most)

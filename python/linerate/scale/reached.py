@@ -8,8 +8,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 Axis = Literal["threads", "volumes", "rate"]
-Purpose = Literal["up", "headroom"]
-"""up: the search for the largest load. headroom: a share of the rate at the largest load, with Poisson arrivals."""
+Purpose = Literal["up", "down", "headroom"]
+"""up: the search for the largest load. down: a load of it once more, after the highest one. headroom: a share of the
+rate at the largest load, with Poisson arrivals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,9 @@ class Task:
     @property
     def name(self) -> str:
         """The end of the run directory's name."""
-        return f"-headroom-{self.share_percent}" if self.purpose == "headroom" else ""
+        if self.purpose == "headroom":
+            return f"-headroom-{self.share_percent}"
+        return "-down" if self.purpose == "down" else ""
 
 
 class Reached(BaseModel):

@@ -9,6 +9,7 @@ from linerate.scale.interval import Interval
 from linerate.scale.reached import Axis, Reached
 from linerate.scale.search import Capacity, SearchLimits
 from linerate.scale.threshold import Standing, Threshold
+from linerate.scale.way_down import compared
 
 KEPT: dict[Standing, str] = {"below": "kept", "above": "missed", "undecided": "too close to tell"}
 
@@ -62,6 +63,26 @@ def headroom_lines(
             f"{row.share_percent:>6} %  {row.iops:>12,.0f}  {span(row.mean_ms):>22}  {span(row.p99_ms):>22}  "
             f"{row.runs:>4}  {kept_text(row)}"
         )
+
+
+def way_down_text(axis: Axis, threshold: Threshold, runs: Sequence[Reached]) -> str:
+    """What the way down shows, in one sentence; empty without one."""
+    found = compared(runs)
+    if not found:
+        return ""
+    differing = [one for one in found if one.differs]
+    if not differing:
+        loads = ", ".join(f"{one.load:,}" for one in found)
+        return f"On the way down ({loads} {axis}) nothing differs by more than repeats explain."
+    parts = (
+        f"at {one.load:,} {axis} a {threshold.metric} of {one.down_ms:.3g} ms and {one.down_iops:,.0f} I/Os per s, "
+        f"on the way up {one.up_ms:.3g} ms and {one.up_iops:,.0f}"
+        for one in differing
+    )
+    return (
+        f"The way down differs by more than repeats explain: {'; '.join(parts)}. "
+        "The SAN depends on earlier loads, or it drifts."
+    )
 
 
 def kept_text(row: Headroom) -> str:

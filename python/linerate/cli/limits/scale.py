@@ -16,7 +16,7 @@ from linerate.cli.job.machine import shared_machine
 from linerate.cli.place import place_of
 
 if TYPE_CHECKING:
-    from linerate.scale import Climb, Law, Procedure, Reached
+    from linerate.scale import Climb, Law, Parts, Procedure, Reached
 
 LOAD_MOST = 256
 
@@ -50,6 +50,13 @@ def scale(
     resolution: Annotated[
         float, Option("--resolution", metavar="PERCENT", min=0, max=50, help="Gap at which the search ends.")
     ] = 0.0,
+    down: Annotated[
+        bool,
+        Option(
+            "--down/--no-down",
+            help="Measure a few loads once more after the highest one: do they differ from the way up?",
+        ),
+    ] = True,
     headroom: Annotated[
         bool,
         Option(
@@ -76,9 +83,9 @@ def scale(
 
     Each load is a run with a directory of its own, repeated until it is decided; the answer is an interval.
     """
-    from linerate.scale import check, climb
+    from linerate.scale import Parts, check, climb
 
-    growth = _Growth(over, until, least, most, repeats, resolution / 100, headroom)
+    growth = _Growth(over, until, least, most, repeats, resolution / 100, Parts(down, headroom))
     place = _Place(words or [], preset, target or [], map_ or [], volumes, set_ or [], virtual_time, output)
     request = _request(growth, place, (elapsed, warmup, size), overwrite, json=json)
     check(request)
@@ -105,7 +112,7 @@ class _Growth:
     most: int | None
     repeats: int
     resolution: float
-    headroom: bool
+    parts: Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,7 @@ def _request(
     from linerate.cli.job.overwrite import consent_of
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Here
-    from linerate.scale import Climb, Parts, SearchLimits, Threshold
+    from linerate.scale import Climb, SearchLimits, Threshold
     from linerate.workload import Overrides
     from linerate.workload.fewer import volume_names
 
@@ -166,7 +173,7 @@ def _request(
         consent_of(overwrite, json=json),
         loader,
         computed.watch if computed else None,
-        Parts(headroom=growth.headroom),
+        growth.parts,
     )
 
 
@@ -176,7 +183,8 @@ def _plan_text(request: Climb) -> str:
 
     planned = runs_planned(request.limits, request.parts)
     seconds = request.plan.seconds
-    beside = f", up to {planned.headroom_most} of them for headroom" if planned.headroom_most else ""
+    counts = ((planned.down_most, "on the way down"), (planned.headroom_most, "for headroom"))
+    beside = "".join(f", up to {count} {what}" for count, what in counts if count)
     return (
         f"{request.plan.name}: the largest number of {request.axis} with a {request.threshold}, from "
         f"{request.limits.least:,} to {request.limits.most:,}; {planned.least} to {planned.most} runs{beside}; "
@@ -188,14 +196,16 @@ def _run_text(reached: Reached, *, json: bool) -> str:
     """A line for a run."""
     if json:
         return dumps({"schema": "linerate.scale.run/1", **reached.model_dump(mode="json")})
-    what = f"  {reached.share_percent} % of the rate" if reached.purpose == "headroom" else ""
-    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s{what}"
+    marks = {"up": "", "down": "  way down", "headroom": f"  {reached.share_percent} % of the rate"}
+    mark = marks[reached.purpose]
+    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s{mark}"
 
 
 def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
     from linerate.scale import fit
     from linerate.scale.headroom import headroom
-    from linerate.scale.words import answer, curve_lines, headroom_lines
+    from linerate.scale.way_down import compared
+    from linerate.scale.words import answer, curve_lines, headroom_lines, way_down_text
 
     found, runs = procedure.capacity(), procedure.runs
     rates: dict[int, list[float]] = {}
@@ -208,8 +218,10 @@ def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
             "schema": "linerate.scale/1",
             "over": request.axis,
             "until": str(request.threshold),
+            "limit_ms": request.threshold.limit_ms,
             **asdict(found),
             "runs": len(runs),
+            "down": [asdict(one) for one in compared(runs)],
             "headroom": [asdict(row) for row in headroom(runs, request.limits)],
             "law": {**asdict(law.parameters), "peak": law.peak} if law else None,
             "directory": str(request.directory),
@@ -219,6 +231,8 @@ def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
     for text in curve_lines(request.axis, request.threshold, runs, found):
         typer.echo(text)
     typer.echo(answer(request.axis, request.threshold, request.limits, found))
+    if text := way_down_text(request.axis, request.threshold, runs):
+        typer.echo(text)
     if law is not None:
         typer.echo(_law_text(law))
     if found.kept is not None:
