@@ -61,7 +61,14 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
             assert run["response_ms"] > 19.5
         (step,) = RunDirectory.open(Path(run["directory"])).manifest.steps
         assert step.state == "complete"
-    assert answer["law"]["a"] > 0
+    assert answer["laws"]["universal"]["a"] > 0
+    demands_s = answer["laws"]["network"]["demands_s"]
+    assert {name.split()[0] for name in demands_s} == {"disk"}
+    largest = max(run["load"] for run in runs)
+    most = max(run["iops"] for run in runs if run["purpose"] == "up")
+    assert 1 / max(demands_s.values()) > 0.99 * most, "no disk does more than it can"
+    assert answer["laws"]["expected"]["load"] == 2 * largest
+    assert answer["laws"]["expected"]["low"] > 0.9 * most
     assert [row["share_percent"] for row in answer["headroom"]] == [70, 80, 90]
     for row in answer["headroom"]:
         assert row["mean_ms"]["low"] < row["mean_ms"]["centre"] < answer["limit_ms"], (

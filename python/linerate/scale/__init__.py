@@ -2,13 +2,12 @@
 
 `procedure.py` chooses the runs to make; open it first. `search.py` finds the largest load, `threshold.py` judges one
 load from its repeats, `way_down.py` measures some loads once more,
-`headroom.py` shares of the largest rate. `law.py` fits the Universal Scalability Law to
-what was measured, `climb.py` makes the runs, `words.py` says what came of them.
+`headroom.py` shares of the largest rate. `laws/` tells what
+rate other loads have, `climb.py` makes the runs, `words.py` says what came of them.
 """
 
 from linerate.scale.climb import Climb, check, climb
 from linerate.scale.headroom import Headroom, headroom
-from linerate.scale.law import Law, fit
 from linerate.scale.procedure import Parts, Procedure, runs_planned
 from linerate.scale.reached import Axis, Reached, Task
 from linerate.scale.search import Capacity, Search, SearchLimits
@@ -19,7 +18,6 @@ __all__ = [
     "Capacity",
     "Climb",
     "Headroom",
-    "Law",
     "Parts",
     "Procedure",
     "Reached",
@@ -30,7 +28,6 @@ __all__ = [
     "Threshold",
     "check",
     "climb",
-    "fit",
     "headroom",
     "runs_planned",
     "standing",

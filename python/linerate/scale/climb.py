@@ -10,6 +10,7 @@ from linerate.analysis import StepSummary, summarise
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, Watcher, carry_out
+from linerate.scale.laws import demands_s
 from linerate.scale.procedure import Parts, Procedure
 from linerate.scale.reached import Axis, Reached, Task
 from linerate.scale.search import SearchLimits
@@ -120,6 +121,8 @@ def _measure(
         iops=summary.total.iops,
         share_percent=task.share_percent,
         asked_iops=task.rate_iops,
+        in_flight=summary.queue_depth_asked,
+        demands_s=demands_s(outcome.run, summary) if summary.queue_depth_asked else {},
         directory=str(outcome.run.path),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Axis = Literal["threads", "volumes", "rate"]
 Purpose = Literal["up", "down", "headroom"]
@@ -45,4 +45,8 @@ class Reached(BaseModel):
     """I/Os per second."""
     share_percent: int | None = None
     asked_iops: float | None = None
+    in_flight: int | None = None
+    """I/Os that a closed loop kept in flight over all volumes."""
+    demands_s: dict[str, float] = Field(default_factory=dict)
+    """Of a closed loop, per station the busy seconds per I/O (`laws.demands_s`)."""
     directory: str

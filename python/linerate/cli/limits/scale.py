@@ -16,7 +16,8 @@ from linerate.cli.job.machine import shared_machine
 from linerate.cli.place import place_of
 
 if TYPE_CHECKING:
-    from linerate.scale import Climb, Law, Parts, Procedure, Reached
+    from linerate.scale import Climb, Parts, Procedure, Reached
+    from linerate.scale.laws import Laws
 
 LOAD_MOST = 256
 
@@ -202,17 +203,14 @@ def _run_text(reached: Reached, *, json: bool) -> str:
 
 
 def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
-    from linerate.scale import fit
     from linerate.scale.headroom import headroom
+    from linerate.scale.laws import laws_of
+    from linerate.scale.laws.words import laws_lines
     from linerate.scale.way_down import compared
     from linerate.scale.words import answer, curve_lines, headroom_lines, way_down_text
 
     found, runs = procedure.capacity(), procedure.runs
-    rates: dict[int, list[float]] = {}
-    for run in runs:
-        if run.purpose == "up":
-            rates.setdefault(run.load, []).append(run.iops)
-    law = None if request.axis == "rate" else fit(rates)
+    laws = laws_of(request.axis, runs)
     if json:
         line = {
             "schema": "linerate.scale/1",
@@ -223,7 +221,7 @@ def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
             "runs": len(runs),
             "down": [asdict(one) for one in compared(runs)],
             "headroom": [asdict(row) for row in headroom(runs, request.limits)],
-            "law": {**asdict(law.parameters), "peak": law.peak} if law else None,
+            "laws": _laws_object(laws),
             "directory": str(request.directory),
         }
         typer.echo(dumps(line))
@@ -233,21 +231,29 @@ def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
     typer.echo(answer(request.axis, request.threshold, request.limits, found))
     if text := way_down_text(request.axis, request.threshold, runs):
         typer.echo(text)
-    if law is not None:
-        typer.echo(_law_text(law))
+    for text in laws_lines(request.axis, laws):
+        typer.echo(text)
     if found.kept is not None:
         for text in headroom_lines(request.axis, request.threshold, runs, request.limits, found.kept):
             typer.echo(text)
     typer.echo(f"runs: {request.directory}")
 
 
-def _law_text(law: Law) -> str:
-    """Its parameters, and how far it misses a load that it has not seen."""
-    if law.peak is None:
-        end = "the loads do not show that the rate falls again"
-    else:
-        end = f"the rate is highest at about {law.peak:,.0f}"
-    return (
-        f"Universal Scalability Law: contention {law.parameters.a:.3g}, coherency {law.parameters.b:.2g}; it misses a "
-        f"load that it has not seen by up to {100 * law.largest_error:.1f} %; {end}"
-    )
+def _laws_object(laws: Laws) -> dict[str, object]:
+    """The laws for programs."""
+    from linerate.scale.laws.universal import peak
+
+    errors = {
+        name: {"typical_error": law.typical_error, "largest_error": law.largest_error}
+        for name, law in laws.all.items()
+    }
+    found: dict[str, object] = {"chosen": laws.chosen}
+    if laws.universal is not None:
+        model = laws.universal.model
+        found["universal"] = {**asdict(model), "peak": peak(laws.universal), **errors["universal"]}
+    if laws.network is not None:
+        network = laws.network.model
+        demands_s = dict(zip(network.stations, map(float, network.demands_s[-1]), strict=True))
+        found["network"] = {"delay_s": network.delay_s, "demands_s": demands_s, **errors["network"]}
+    expected = laws.furthest()
+    return {**found, "expected": asdict(expected) if expected else None}
