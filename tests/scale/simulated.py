@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from linerate.scale import Parts, Procedure, Reached, SearchLimits, Task
+from linerate.scale import Parts, Procedure, Reached, ScaleTask, SearchLimits
 
 LIMIT_MS = 20.0
 MOST = 256
@@ -63,7 +63,7 @@ class Disks:
         self._past, self._slower_after = past, slower_after
         self._slow = False
 
-    def run(self, task: Task) -> Reached:
+    def run(self, task: ScaleTask) -> Reached:
         """Makes a run."""
         disks, service_ms = self._shape
         if self._slow:
@@ -90,7 +90,7 @@ class Disks:
 
 
 def carried_out(
-    run: Callable[[Task], Reached], parts: Parts | None = None, limits: SearchLimits | None = None
+    run: Callable[[ScaleTask], Reached], parts: Parts | None = None, limits: SearchLimits | None = None
 ) -> Procedure:
     """A whole procedure."""
     procedure = Procedure(limits or SearchLimits(LIMIT_MS, most=MOST), parts or Parts())

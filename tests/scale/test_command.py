@@ -80,6 +80,13 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
         one["load"] for one in answer["down"]
     ]
     assert not any(one["differs"] for one in answer["down"]), "each run has new disks"
+    assert Path(answer["report"]).read_text().count("kept") > 3
+    again = linerate("report", str(output))
+    assert "Largest load: " in again.stdout
+    assert "Headroom: shares of the rate" in again.stdout
+    refused = linerate("report", str(output), "--vdbench-output", str(tmp_path / "vdbench"))
+    assert refused.returncode == 2
+    assert "a search has no vdbench output" in refused.stderr
 
 
 def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:

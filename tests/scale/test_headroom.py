@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linerate.scale import Parts, Reached, SearchLimits, Task, Threshold, headroom, runs_planned
+from linerate.scale import Parts, Reached, ScaleTask, SearchLimits, Threshold, headroom, runs_planned
 from linerate.scale.words import headroom_lines
 
 from tests.scale.simulated import LIMIT_MS, Disks, carried_out, open_response_ms
@@ -30,7 +30,7 @@ def test_each_share_is_of_the_rate_at_the_largest_load() -> None:
 def test_a_share_that_is_hard_to_decide_is_repeated() -> None:
     disks = Disks(noise=0.03, seed=5)
 
-    def run(task: Task) -> Reached:
+    def run(task: ScaleTask) -> Reached:
         """80 % of the largest rate has a response of the limit itself."""
         reached = disks.run(task)
         return reached.model_copy(update={"iops": 3000.0}) if task.purpose == "up" else reached

@@ -3,17 +3,20 @@
 `procedure.py` chooses the runs to make; open it first. `search.py` finds the largest load, `threshold.py` judges one
 load from its repeats, `way_down.py` measures some loads once more,
 `headroom.py` shares of the largest rate. `laws/` tells what
-rate other loads have, `climb.py` makes the runs, `words.py` says what came of them.
+rate other loads have, `climb.py` makes the runs, `record.py` keeps them, `words.py` says what came of them.
 """
 
 from linerate.scale.climb import Climb, check, climb
 from linerate.scale.headroom import Headroom, headroom
+from linerate.scale.loads import at_task
 from linerate.scale.procedure import Parts, Procedure, runs_planned
-from linerate.scale.reached import Axis, Reached, Task
+from linerate.scale.reached import Axis, Reached, ScaleTask
+from linerate.scale.record import SCALE, ScaleRecord
 from linerate.scale.search import Capacity, Search, SearchLimits
 from linerate.scale.threshold import Standing, Threshold, standing
 
 __all__ = [
+    "SCALE",
     "Axis",
     "Capacity",
     "Climb",
@@ -21,11 +24,13 @@ __all__ = [
     "Parts",
     "Procedure",
     "Reached",
+    "ScaleRecord",
+    "ScaleTask",
     "Search",
     "SearchLimits",
     "Standing",
-    "Task",
     "Threshold",
+    "at_task",
     "check",
     "climb",
     "headroom",

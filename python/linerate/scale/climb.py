@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from linerate.analysis import StepSummary, summarise
@@ -11,14 +13,15 @@ from linerate.errors import UserError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, Watcher, carry_out
 from linerate.scale.laws import demands_s
+from linerate.scale.loads import at_task
 from linerate.scale.procedure import Parts, Procedure
-from linerate.scale.reached import Axis, Reached, Task
+from linerate.scale.reached import Axis, Reached, ScaleTask
+from linerate.scale.record import ScaleRecord
 from linerate.scale.search import SearchLimits
 from linerate.scale.threshold import Threshold
 from linerate.volumes import Consent, clear
-from linerate.workload import Overrides, PlannedRun, RunPlan
-from linerate.workload.fewer import on_first_volumes, volume_names
-from linerate.workload.spec import OpenArrival
+from linerate.workload import RunPlan
+from linerate.workload.fewer import volume_names
 
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -59,45 +62,38 @@ def check(asked: Climb) -> None:
 
 def climb(asked: Climb, tell: Callable[[Reached], None], watch: Callable[[RunEvent], None]) -> Procedure:
     """Measures until the answer is known. Calls `tell` after each run, `watch` with the events of each. Raises
-    LinerateError if a run fails.
+    LinerateError if a run fails, OSError if the record of the search cannot be written.
 
     What is asked has passed `check`. What the largest load writes to is looked at first, and agreed to once.
     """
-    largest = at_task(asked, Task("up", asked.limits.most), 0)
+    largest = at_task(asked.plan, asked.axis, ScaleTask("up", asked.limits.most), 0)
     looks = clear([run.spec for run in largest.steps()], asked.loader.look, asked.consent).looks
     consent = asked.consent.once(looks)
     procedure = Procedure(asked.limits, asked.parts)
+    record = ScaleRecord(
+        name=asked.plan.name,
+        started_at=datetime.now(UTC),
+        command=tuple(sys.argv),
+        axis=asked.axis,
+        threshold=asked.threshold,
+        limits=asked.limits,
+        parts=asked.parts,
+    )
     while (task := procedure.next()) is not None:
         reached = _measure(asked, consent, task, len(procedure.runs), watch)
         procedure.record(reached)
+        record = record.with_run(reached, asked.directory)
+        record.write(asked.directory)
         tell(reached)
     return procedure
 
 
-def at_task(asked: Climb, task: Task, number: int) -> RunPlan:
-    """The plan of a run. Each run has a seed of its own: a modelled array would repeat itself to the last digit."""
-    plan = asked.plan
-    if asked.axis == "volumes":
-        plan, _ = on_first_volumes(plan, task.load)
-    elif asked.axis == "threads":
-        plan = Overrides(outstanding=task.load).apply(plan)
-    rate_iops = task.rate_iops or (float(task.load) if asked.axis == "rate" else None)
-
-    def change(run: PlannedRun) -> PlannedRun:
-        update: dict[str, object] = {"seed": run.spec.seed + number}
-        if rate_iops is not None:
-            update["arrival"] = OpenArrival(process="poisson", rate_iops=rate_iops)
-        return replace(run, spec=run.spec.model_copy(update=update))
-
-    return plan.changed(change)
-
-
 def _measure(
-    asked: Climb, consent: Consent, task: Task, number: int, watch: Callable[[RunEvent], None]
+    asked: Climb, consent: Consent, task: ScaleTask, number: int, watch: Callable[[RunEvent], None]
 ) -> Reached:
     outcome = carry_out(
         Execution(
-            at_task(asked, task, number),
+            at_task(asked.plan, asked.axis, task, number),
             asked.source,
             asked.directory / f"{number + 1:03d}-{asked.axis}-{task.load}{task.name}",
             consent,

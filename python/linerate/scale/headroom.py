@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from linerate.scale.interval import Interval, interval
-from linerate.scale.reached import Reached, Task
+from linerate.scale.interval import MeanInterval, interval
+from linerate.scale.reached import Reached, ScaleTask
 from linerate.scale.search import ALPHA, SearchLimits
 from linerate.scale.threshold import Standing, standing
 
@@ -26,9 +26,9 @@ class Headroom:
     share_percent: int
     asked_iops: float
     iops: float
-    mean_ms: Interval | None
+    mean_ms: MeanInterval | None
     """None after a single run."""
-    p99_ms: Interval | None
+    p99_ms: MeanInterval | None
     """None also where a run was too short for it."""
     standing: Standing
     runs: int
@@ -39,7 +39,7 @@ def repeats_of(limits: SearchLimits) -> tuple[int, int]:
     return min(_REPEATS_LEAST, limits.repeats_most), limits.repeats_most
 
 
-def next_task(runs: Sequence[Reached], limits: SearchLimits, load: int) -> Task | None:
+def next_task(runs: Sequence[Reached], limits: SearchLimits, load: int) -> ScaleTask | None:
     """The run of headroom to make next, given all runs and the largest load; None when all shares are decided."""
     least, most = repeats_of(limits)
     rate_iops = fmean(run.iops for run in runs if run.purpose == "up" and run.load == load)
@@ -47,7 +47,7 @@ def next_task(runs: Sequence[Reached], limits: SearchLimits, load: int) -> Task 
         values = [run.response_ms for run in _of(runs, share)]
         open_still = _standing(values, limits) == "undecided" and len(values) < most
         if len(values) < least or open_still:
-            return Task("headroom", load, share, rate_iops * share / 100)
+            return ScaleTask("headroom", load, share, rate_iops * share / 100)
     return None
 
 

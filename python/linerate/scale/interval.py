@@ -15,7 +15,7 @@ STEP = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class MeanInterval:
     """A geometric mean and its interval, in the unit of what was measured."""
 
     centre: float
@@ -23,7 +23,7 @@ class Interval:
     high: float
 
 
-def interval(values: Sequence[float], alpha: float = 0.05) -> Interval | None:
+def interval(values: Sequence[float], alpha: float = 0.05) -> MeanInterval | None:
     """The interval at a two-sided error of `alpha`; None for fewer than two values, which are all above 0."""
     if len(values) < 2:
         return None
@@ -31,7 +31,7 @@ def interval(values: Sequence[float], alpha: float = 0.05) -> Interval | None:
     spread = max(stdev(logs), STEP)
     half = t_quantile(1 - alpha / 2, len(logs) - 1) * spread / math.sqrt(len(logs))
     centre = fmean(logs)
-    return Interval(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+    return MeanInterval(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linerate.scale import headroom, way_down
-from linerate.scale.reached import Reached, Task
+from linerate.scale.reached import Reached, ScaleTask
 from linerate.scale.search import Capacity, Search, SearchLimits, runs_of
 
 
@@ -44,10 +44,10 @@ class Procedure:
             self._search.record(reached.load, reached.response_ms)
         self._runs.append(reached)
 
-    def next(self) -> Task | None:
+    def next(self) -> ScaleTask | None:
         """The run to make next; None at the end."""
         if (load := self._search.next()) is not None:
-            return Task("up", load)
+            return ScaleTask("up", load)
         kept = self.capacity().kept
         if kept is None:
             return None

@@ -14,7 +14,7 @@ rate at the largest load, with Poisson arrivals."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ScaleTask:
     """A run that is to be made at a load. `rate_iops` is set for headroom: the share of the rate that is asked for."""
 
     purpose: Purpose

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from linerate.scale.interval import STEP, t_quantile
-from linerate.scale.reached import Reached, Task
+from linerate.scale.reached import Reached, ScaleTask
 from linerate.scale.search import ALPHA
 
 LOADS_MOST = 4
@@ -46,11 +46,11 @@ def loads_down(runs: Sequence[Reached], kept: int) -> list[int]:
     return sorted(near | {loads[-1]}, reverse=True)
 
 
-def next_task(runs: Sequence[Reached], kept: int) -> Task | None:
+def next_task(runs: Sequence[Reached], kept: int) -> ScaleTask | None:
     """The next run of the way down; None at its end."""
     done = sum(run.purpose == "down" for run in runs)
     loads = loads_down(runs, kept)
-    return Task("down", loads[done]) if done < len(loads) else None
+    return ScaleTask("down", loads[done]) if done < len(loads) else None
 
 
 def compared(runs: Sequence[Reached]) -> list[Compared]:

@@ -5,13 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linerate.scale.headroom import Headroom, headroom
-from linerate.scale.interval import Interval
+from linerate.scale.interval import MeanInterval
+from linerate.scale.laws import laws_of
+from linerate.scale.laws.words import laws_lines
+from linerate.scale.procedure import Procedure
 from linerate.scale.reached import Axis, Reached
 from linerate.scale.search import Capacity, SearchLimits
 from linerate.scale.threshold import Standing, Threshold
 from linerate.scale.way_down import compared
 
 KEPT: dict[Standing, str] = {"below": "kept", "above": "missed", "undecided": "too close to tell"}
+
+
+def answer_lines(axis: Axis, threshold: Threshold, procedure: Procedure) -> Iterator[str]:
+    """All that a search has to say."""
+    found, runs, limits = procedure.capacity(), procedure.runs, procedure.limits
+    yield from curve_lines(axis, threshold, runs, found)
+    yield answer(axis, threshold, limits, found)
+    if text := way_down_text(axis, threshold, runs):
+        yield text
+    yield from laws_lines(axis, laws_of(axis, runs))
+    if found.kept is not None:
+        yield from headroom_lines(axis, threshold, runs, limits, found.kept)
+
+
+def run_text(reached: Reached) -> str:
+    """A run in a line."""
+    marks = {"up": "", "down": "  way down", "headroom": f"  {reached.share_percent} % of the rate"}
+    mark = marks[reached.purpose]
+    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s{mark}"
 
 
 def curve_lines(axis: Axis, threshold: Threshold, runs: Sequence[Reached], found: Capacity) -> Iterator[str]:
@@ -94,6 +116,6 @@ def kept_text(row: Headroom) -> str:
 _RATE_REACHED = 0.95
 
 
-def span(found: Interval | None) -> str:
+def span(found: MeanInterval | None) -> str:
     """A value with its interval: `12.3 (11.9 to 12.7)`."""
     return f"{found.centre:.3g} ({found.low:.3g} to {found.high:.3g})" if found else "-"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from linerate.scale.laws import Laws
 
 LOAD_MOST = 256
+_DOWN = "Measure a few loads once more after the highest one: do they differ from the way up?"
+_HEADROOM = "Also measure 70, 80 and 90 % of the rate at the largest load, with Poisson arrivals."
 
 
 class Over(StrEnum):
@@ -51,20 +53,8 @@ def scale(
     resolution: Annotated[
         float, Option("--resolution", metavar="PERCENT", min=0, max=50, help="Gap at which the search ends.")
     ] = 0.0,
-    down: Annotated[
-        bool,
-        Option(
-            "--down/--no-down",
-            help="Measure a few loads once more after the highest one: do they differ from the way up?",
-        ),
-    ] = True,
-    headroom: Annotated[
-        bool,
-        Option(
-            "--headroom/--no-headroom",
-            help="Also measure 70, 80 and 90 % of the rate at the largest load, with Poisson arrivals.",
-        ),
-    ] = True,
+    down: Annotated[bool, Option("--down/--no-down", help=_DOWN)] = True,
+    headroom: Annotated[bool, Option("--headroom/--no-headroom", help=_HEADROOM)] = True,
     preset: flags.Preset = None,
     target: flags.Targets = None,
     map_: flags.Maps = None,
@@ -195,22 +185,23 @@ def _plan_text(request: Climb) -> str:
 
 def _run_text(reached: Reached, *, json: bool) -> str:
     """A line for a run."""
+    from linerate.scale.words import run_text
+
     if json:
         return dumps({"schema": "linerate.scale.run/1", **reached.model_dump(mode="json")})
-    marks = {"up": "", "down": "  way down", "headroom": f"  {reached.share_percent} % of the rate"}
-    mark = marks[reached.purpose]
-    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s{mark}"
+    return run_text(reached)
 
 
 def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
+    from linerate.report.scale import write_scale_report
     from linerate.scale.headroom import headroom
     from linerate.scale.laws import laws_of
-    from linerate.scale.laws.words import laws_lines
     from linerate.scale.way_down import compared
-    from linerate.scale.words import answer, curve_lines, headroom_lines, way_down_text
+    from linerate.scale.words import answer_lines
 
     found, runs = procedure.capacity(), procedure.runs
     laws = laws_of(request.axis, runs)
+    report = write_scale_report(request.directory)
     if json:
         line = {
             "schema": "linerate.scale/1",
@@ -223,19 +214,13 @@ def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
             "headroom": [asdict(row) for row in headroom(runs, request.limits)],
             "laws": _laws_object(laws),
             "directory": str(request.directory),
+            "report": str(report),
         }
         typer.echo(dumps(line))
         return
-    for text in curve_lines(request.axis, request.threshold, runs, found):
+    for text in answer_lines(request.axis, request.threshold, procedure):
         typer.echo(text)
-    typer.echo(answer(request.axis, request.threshold, request.limits, found))
-    if text := way_down_text(request.axis, request.threshold, runs):
-        typer.echo(text)
-    for text in laws_lines(request.axis, laws):
-        typer.echo(text)
-    if found.kept is not None:
-        for text in headroom_lines(request.axis, request.threshold, runs, request.limits, found.kept):
-            typer.echo(text)
+    typer.echo(f"report: {report}")
     typer.echo(f"runs: {request.directory}")
 
 

@@ -21,6 +21,7 @@ from linerate.study.directory import Verdicts
 from linerate.study.journal import StepDone
 from linerate.study.judge import judged
 from linerate.study.laboratory.settings import changed_topology
+from linerate.study.scaling import searches, sentences
 
 _ALPHA = 0.05
 _COMPUTED = (
@@ -81,6 +82,8 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         text=directory.record.source,
         layouts=layouts,
         faults=faults,
+        searches=searches(directory),
+        carries=tuple(sentences(directory, judgement)),
         place=str(directory.path),
         blocks_planned=study.repeat.blocks_max,
     )
@@ -229,6 +232,8 @@ def _laboratory(
 
 def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], ...]:
     repeat = study.repeat
+    if study.scale is not None:
+        return _search_method(study)
     counts = dict.fromkeys((repeat.blocks_min, repeat.blocks_max))
     again = "twice, which shows the noise floor" if repeat.baselines == 2 else "once"
     rows = [
@@ -254,6 +259,29 @@ def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], .
         decided = sum(item.verdict != "undecided" for item in verdicts.repeated)
         rows.append(("decided", f"{decided} of {len(verdicts.repeated)} comparisons"))
     return tuple(rows)
+
+
+def _search_method(study: Study) -> tuple[tuple[str, str], ...]:
+    scale = study.scale
+    assert scale is not None
+    return (
+        ("order", f"each case is searched once, in an order from seed {study.seed}"),
+        (
+            "search",
+            f"the load doubles until it surely misses a {scale.until}, then the gap is halved; each load is repeated "
+            f"up to {scale.repeats} times until a t interval of the logarithms decides it",
+        ),
+        (
+            "comparison",
+            "the smallest and the largest ratio of the ends of two searches; all intervals hold together with 95 %; "
+            f"margin {100 * study.margin:g} %",
+        ),
+        ("settling", f"{study.repeat.settle_s:g} s after every change of settings"),
+        *(
+            (one.title, f"{one.elapsed_s:g} s measured after {one.warmup_s:g} s of warm-up")
+            for one in study.workloads
+        ),
+    )
 
 
 def _environment(directory: StudyDirectory) -> tuple[tuple[str, str], ...]:

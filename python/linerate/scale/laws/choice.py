@@ -8,7 +8,7 @@ from typing import Literal
 
 from linerate.scale.laws import network, universal
 from linerate.scale.laws.jackknife import REACH, Law, Model
-from linerate.scale.laws.network import Network, Seen
+from linerate.scale.laws.network import ClosedNetwork, Seen
 from linerate.scale.laws.universal import Parameters
 from linerate.scale.reached import Axis, Reached
 
@@ -32,7 +32,7 @@ class Laws:
     """Both laws, as far as there were enough loads, and service demands."""
 
     universal: Law[Parameters] | None
-    network: Law[Network] | None
+    network: Law[ClosedNetwork] | None
 
     @property
     def all(self) -> dict[Name, Law[Model]]:

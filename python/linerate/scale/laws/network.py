@@ -42,7 +42,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class ClosedNetwork:
     """Stations and a delay. `demands_s` has a row per measured load, in the order of `customers`, a column per station.
 
     `rates_iops` are those of 1, 2, 3 ... customers.
@@ -74,7 +74,7 @@ class Network:
         return self.stations[place], float(self.demands_s[-1][place])
 
 
-def fit(runs: Sequence[Seen]) -> Law[Network] | None:
+def fit(runs: Sequence[Seen]) -> Law[ClosedNetwork] | None:
     """The law of measured runs; None with fewer than four loads, or where no station was seen at all of them."""
     by_load: dict[int, list[Seen]] = {}
     for run in runs:
@@ -91,14 +91,14 @@ def fit(runs: Sequence[Seen]) -> Law[Network] | None:
         for load, of_load in by_load.items()
     }
 
-    def fitted(loads: Sequence[int]) -> Network:
+    def fitted(loads: Sequence[int]) -> ClosedNetwork:
         customers = np.array(loads, float) * per_load
         table = np.array([demands[load] for load in loads])
         measured = np.array([rates[load] for load in loads])
         most = ceil(REACH * max(by_load) * per_load)
         delay_s = _delay(customers, table, measured)
         found = analysed(delay_s, _at_each(customers, table, most))
-        return Network(tuple(stations), delay_s, customers, table, per_load, found)
+        return ClosedNetwork(tuple(stations), delay_s, customers, table, per_load, found)
 
     return left_out_one_by_one(rates, fitted)
 

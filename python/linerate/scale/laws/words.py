@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from linerate.plural import plural
 from linerate.scale.laws.choice import WORDS, Laws, Prediction
 from linerate.scale.laws.jackknife import Law, Model
-from linerate.scale.laws.network import Network
+from linerate.scale.laws.network import ClosedNetwork
 from linerate.scale.laws.universal import Parameters, peak
 from linerate.scale.reached import Axis
 
@@ -33,11 +33,11 @@ def universal_text(law: Law[Parameters]) -> str:
         end = f"the rate is highest at about {highest:,.0f}"
     return (
         f"{WORDS['universal']}: contention {law.model.a:.3g}, coherency {law.model.b:.2g}; "
-        f"{error_text(law)}; {end}"
+        f"{error_text(law)}; {end}."
     )
 
 
-def network_text(law: Law[Network]) -> str:
+def network_text(law: Law[ClosedNetwork]) -> str:
     """Its stations and their work, and how far it misses a load that it has not seen."""
     model = law.model
     kinds = Counter(name.split(" ", 1)[0] for name in model.stations)
@@ -45,7 +45,7 @@ def network_text(law: Law[Network]) -> str:
     busiest, demand_s = model.busiest
     return (
         f"{WORDS['network']} of {stations}: {1000 * model.work_s:.3g} ms of work and {1000 * model.delay_s:.3g} ms of "
-        f"delay per I/O; {error_text(law)}; {busiest} can carry {1 / demand_s:,.0f} I/Os per s"
+        f"delay per I/O; {error_text(law)}; {busiest} can carry {1 / demand_s:,.0f} I/Os per s."
     )
 
 
