@@ -9,15 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from linerate.errors import PeerError, UserError
-from linerate.scale import Threshold
+from linerate.scale import Parts, Threshold
 from linerate.study import Study, StudyDirectory, StudyPlan, extend, parse_study
 from linerate.study.conduct import conduct
 from linerate.study.journal import LoadMeasured
 from linerate.study.judge import judged, write_verdicts
 from linerate.study.laboratory import Measured
-from linerate.study.scaling import searches, sentences
+from linerate.study.scaling import CaseSearch, searches, sentences
+from linerate.study.scaling.comparison import effects
 
-from tests.scale.simulated import LIMIT_MS, knee, open_response_ms, response_ms
+from tests.scale.simulated import LIMIT_MS, carried_out, knee, open_response_ms, response_ms
+from tests.scale.simulated import Disks as ClosedDisks
 from tests.support.simulated import SimulatedLaboratory
 
 TEXT = """\
@@ -115,6 +117,35 @@ def test_each_case_is_searched_and_the_ratio_of_the_true_loads_is_in_the_interva
     assert done.run(done.steps[0]).manifest.name == "random"
 
 
+def test_the_true_ratio_is_in_the_interval_of_95_of_100_pairs() -> None:
+    """Searches of two networks with noise of 2 % per run; the true ratio is that of their true loads."""
+    study = study_of()
+    assert study.scale is not None
+    limits = study.scale.limits(2)
+    slow, fast = (24, 8.0), (24, 5.0)
+    true = knee(*fast) / knee(*slow)
+    held = 0
+    for seed in range(100):
+        pair = [
+            CaseSearch(
+                study.cases[number],
+                study.workloads[0],
+                study.scale,
+                carried_out(
+                    ClosedDisks(*shape, seed=2 * seed + number).run, Parts(down=False, headroom=False), limits
+                ),
+                ended=True,
+            )
+            for number, shape in enumerate((slow, fast))
+        ]
+        (effect,) = effects(study, pair, "baseline")
+        assert effect.low is not None
+        assert effect.high is not None
+        held += effect.low <= true <= effect.high
+        assert effect.verdict == "better"
+    assert held >= 95
+
+
 def test_every_run_is_in_the_journal_with_a_seed_of_its_own(tmp_path: Path) -> None:
     laboratory = Disks()
     done = run(place_of(tmp_path), laboratory)
@@ -174,6 +205,9 @@ def test_a_case_that_misses_or_keeps_the_threshold_at_every_load(tmp_path: Path)
     always = run(place_of(tmp_path / "always", TEXT.replace("most = 64", "most = 18")), Disks())
     said = sentences(always, judged(always).judgement)
     assert said[0].startswith("no delayed ACK carries at least ")
+    both = run(place_of(tmp_path / "both", TEXT.replace("most = 64", "most = 8")), Disks())
+    (first, _) = sentences(both, judged(both).judgement)
+    assert first == "no delayed ACK against as found: the ratio of the threads is not known"
 
 
 def test_too_few_ios_for_the_threshold_end_the_study_with_a_way_out(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def check(asked: Climb) -> None:
 
 def climb(asked: Climb, tell: Callable[[Reached], None], watch: Callable[[RunEvent], None]) -> Procedure:
     """Measures until the answer is known. Calls `tell` after each run, `watch` with the events of each. Raises
-    LinerateError if a run fails, OSError if the record of the search cannot be written.
+    LinerateError if a run fails, or the record of the search cannot be written.
 
     What is asked has passed `check`. What the largest load writes to is looked at first, and agreed to once.
     """

@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from linerate.errors import UserError
+from linerate.errors import HostError, UserError
 from linerate.results.files import write_atomically
 from linerate.scale.procedure import Parts, Procedure
 from linerate.scale.reached import Axis, Reached
@@ -45,8 +45,12 @@ class ScaleRecord(BaseModel):
         return self.model_copy(update={"runs": (*self.runs, reached.model_copy(update={"directory": below}))})
 
     def write(self, directory: Path) -> None:
-        """Into the search's directory, in place of an earlier one. Raises OSError."""
-        write_atomically(directory / SCALE, self.model_dump_json(indent=1).encode() + b"\n")
+        """Into the search's directory, in place of an earlier one. Raises HostError when it cannot be written."""
+        path = directory / SCALE
+        try:
+            write_atomically(path, self.model_dump_json(indent=1).encode() + b"\n")
+        except OSError as error:
+            raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error
 
     @classmethod
     def open(cls, directory: Path) -> Self:

@@ -77,10 +77,11 @@ def judgement(directory: StudyDirectory, baseline: str) -> Judgement:
         raise UserError(
             f"no search of the baseline {baseline} has ended", f"linerate study resume {directory.path}"
         )
-    return Judgement(baseline, study.margin, ALPHA, tuple(_effects(study, ended, baseline)), ())
+    return Judgement(baseline, study.margin, ALPHA, tuple(effects(study, ended, baseline)), ())
 
 
-def _effects(study: Study, ended: Sequence[CaseSearch], baseline: str) -> Iterator[Effect]:
+def effects(study: Study, ended: Sequence[CaseSearch], baseline: str) -> Iterator[Effect]:
+    """Of each case whose largest load is known, the ratio to the baseline's under the same workload."""
     bases = {one.workload.name: one for one in ended if one.case.name == baseline}
     for one in ended:
         base = bases.get(one.workload.name)
@@ -135,7 +136,10 @@ def sentences(directory: StudyDirectory, found: Judgement) -> list[str]:
     for effect in found.primary():
         where = f" under {study.workload(effect.workload).title}" if several else ""
         case = study.case(effect.case).title
-        said.append(f"{case} carries {_times(effect)} the {what} of {base}{where}{_bounds(effect)}")
+        if effect.low is None and effect.high is None:
+            said.append(f"{case} against {base}{where}: the ratio of the {what} is not known")
+        else:
+            said.append(f"{case} carries {_times(effect)} the {what} of {base}{where}{_bounds(effect)}")
     return said
 
 
@@ -144,7 +148,7 @@ def _times(effect: Effect) -> str:
         return f"at least {effect.low:.2g} times"
     if effect.low is None and effect.high is not None:
         return f"at most {effect.high:.2g} times"
-    return f"{effect.estimate:.2g} times" if effect.low is not None else "an unknown multiple of"
+    return f"{effect.estimate:.2g} times"
 
 
 def _bounds(effect: Effect) -> str:
