@@ -119,7 +119,7 @@ def test_each_case_is_searched_and_the_ratio_of_the_true_loads_is_in_the_interva
 
 def test_the_true_ratio_is_in_the_interval_of_95_of_100_pairs() -> None:
     """Searches of two networks with noise of 2 % per run; the true ratio is that of their true loads."""
-    study = study_of()
+    study = study_of(TEXT.replace("most = 64", "most = 256"))
     assert study.scale is not None
     limits = study.scale.limits(2)
     slow, fast = (24, 8.0), (24, 5.0)
