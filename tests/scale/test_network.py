@@ -67,8 +67,11 @@ def seen(runs: list[Reached]) -> list[Seen]:
 
 
 def test_the_analysis_is_exact() -> None:
-    demands = np.tile(np.array(DISKS_S), (2 * LOADS[-1], 1))
-    assert analysed(DELAY_S, demands) == pytest.approx(RATES, rel=1e-9)
+    demands = np.tile(np.array([DISKS_S, DISKS_S[::-1]]), (2 * LOADS[-1], 1, 1))
+    found = analysed(np.array([[0.0, DELAY_S], [DELAY_S, 1.0]]), demands)
+    assert found[:, 0, 1] == pytest.approx(RATES, rel=1e-9)
+    assert found[:, 1, 0] == pytest.approx(RATES, rel=1e-9)
+    assert found[0, 0, 0] == pytest.approx(1 / sum(DISKS_S))
 
 
 def test_the_delay_is_found_and_loads_have_several_customers() -> None:
@@ -126,8 +129,8 @@ def test_the_law_that_misses_by_less_is_chosen() -> None:
 def test_demands_of_the_nearest_loads_count() -> None:
     """A disk that orders its commands works less per I/O when its queue is long."""
     work_s = {load: 0.004 / (1 + 0.1 * np.log2(load)) for load in (1, 2, 4, 8, 16, 32)}
-    demands = np.array([[0.004 / (1 + 0.1 * np.log2(number))] for number in range(1, 33)])
-    rates = analysed(DELAY_S, demands)
+    demands = np.array([[[0.004 / (1 + 0.1 * np.log2(number))]] for number in range(1, 33)])
+    rates = analysed(np.array([[DELAY_S]]), demands)[:, 0, 0]
     law = fit([Seen(load, float(rates[load - 1]), load, {"disk": work_s[load]}) for load in work_s])
     assert law is not None
     assert law.rate(24) == pytest.approx(rates[23], rel=0.01)

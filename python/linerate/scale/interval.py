@@ -12,6 +12,7 @@ from scipy.stats import t  # type: ignore[import-untyped]
 
 STEP = 0.002
 """Relative; a histogram of three digits resolves no more. Values that agree better count as that far apart."""
+_LOG_MOST = 700.0  # a larger power of e is no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ def interval(values: Sequence[float], alpha: float = 0.05) -> MeanInterval | Non
     spread = max(stdev(logs), STEP)
     half = t_quantile(1 - alpha / 2, len(logs) - 1) * spread / math.sqrt(len(logs))
     centre = fmean(logs)
-    return MeanInterval(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+    low, high = max(centre - half, -_LOG_MOST), min(centre + half, _LOG_MOST)
+    return MeanInterval(math.exp(centre), math.exp(low), math.exp(high))
 
 
 @lru_cache(maxsize=256)

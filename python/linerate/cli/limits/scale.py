@@ -200,7 +200,6 @@ def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
     from linerate.scale.words import answer_lines
 
     found, runs = procedure.capacity(), procedure.runs
-    laws = laws_of(request.axis, runs)
     report = write_scale_report(request.directory)
     if json:
         line = {
@@ -212,7 +211,7 @@ def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
             "runs": len(runs),
             "down": [asdict(one) for one in compared(runs)],
             "headroom": [asdict(row) for row in headroom(runs, request.limits)],
-            "laws": _laws_object(laws),
+            "laws": _laws_object(laws_of(request.axis, runs)),
             "directory": str(request.directory),
             "report": str(report),
         }

@@ -80,11 +80,14 @@ class Law(Generic[ModelT]):
             raise ValueError(f"a load of {load:g}: the largest that was measured is {self.largest_load}")
 
 
-def left_out_one_by_one(rates: Mapping[int, float], fitted: Callable[[Sequence[int]], ModelT]) -> Law[ModelT]:
-    """The law of mean rates by load. `fitted` makes a model from some of the loads, in ascending order."""
+def left_out_one_by_one(
+    rates: Mapping[int, float], fitted: Callable[[Sequence[Sequence[int]]], Sequence[ModelT]]
+) -> Law[ModelT]:
+    """The law of mean rates by load. `fitted` makes a model from each of several choices of loads, which ascend."""
     loads = sorted(rates)
-    left_out = []
-    for load in loads:
-        model = fitted([other for other in loads if other != load])
-        left_out.append(LeftOut(model, log(rates[load] / model.rate(load))))
-    return Law(fitted(loads), tuple(left_out), loads[-1])
+    without = [[other for other in loads if other != load] for load in loads]
+    whole, *others = fitted([loads, *without])
+    left_out = (
+        LeftOut(model, log(rates[load] / model.rate(load))) for load, model in zip(loads, others, strict=True)
+    )
+    return Law(whole, tuple(left_out), loads[-1])

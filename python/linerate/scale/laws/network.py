@@ -22,12 +22,12 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
 
 from linerate.scale.laws.jackknife import REACH, Law, left_out_one_by_one
 
 _LOADS_MIN = 4  # one unknown, one load left out, and two to interpolate between
-_DELAY_STEP = 1e-3
+_GRIDS, _GRID = 2, 33
+"""Grids of delays, and the delays of each: to 1 / 512 of the response time at the smallest load."""
 Floats = NDArray[np.float64]
 
 
@@ -91,27 +91,45 @@ def fit(runs: Sequence[Seen]) -> Law[ClosedNetwork] | None:
         for load, of_load in by_load.items()
     }
 
-    def fitted(loads: Sequence[int]) -> ClosedNetwork:
-        customers = np.array(loads, float) * per_load
-        table = np.array([demands[load] for load in loads])
-        measured = np.array([rates[load] for load in loads])
+    def fitted(choices: Sequence[Sequence[int]]) -> list[ClosedNetwork]:
+        """All at once: the recursion costs little more for many networks than for one."""
         most = ceil(REACH * max(by_load) * per_load)
-        delay_s = _delay(customers, table, measured)
-        found = analysed(delay_s, _at_each(customers, table, most))
-        return ClosedNetwork(tuple(stations), delay_s, customers, table, per_load, found)
+        customers = [np.array(loads, float) * per_load for loads in choices]
+        tables = [np.array([demands[load] for load in loads]) for loads in choices]
+        measured = [np.array([rates[load] for load in loads]) for loads in choices]
+        at_each = np.stack([_at_each(*one, most) for one in zip(customers, tables, strict=True)], axis=1)
+        delays_s = _delays(customers, measured, at_each[: ceil(max(by_load) * per_load)])
+        found = analysed(delays_s[:, np.newaxis], at_each)[:, :, 0]
+        return [
+            ClosedNetwork(
+                tuple(stations),
+                float(delays_s[place]),
+                customers[place],
+                tables[place],
+                per_load,
+                found[:, place],
+            )
+            for place in range(len(choices))
+        ]
 
     return left_out_one_by_one(rates, fitted)
 
 
-def analysed(delay_s: float, demands_s: Floats) -> Floats:
-    """The rate of 1, 2, 3 ... customers in I/Os per second. `demands_s` has a row for each number, a column per
-    station."""
-    queues = np.zeros(demands_s.shape[1])
-    rates = np.empty(len(demands_s))
+def analysed(delays_s: Floats, demands_s: Floats) -> Floats:
+    """The rate of 1, 2, 3 ... customers in I/Os per second.
+
+    Args:
+        delays_s: (networks, delays): the delays that are tried of each network.
+        demands_s: (customers, networks, stations).
+
+    Returns (customers, networks, delays).
+    """
+    queues = np.zeros((*delays_s.shape, demands_s.shape[2]))
+    rates = np.empty((len(demands_s), *delays_s.shape))
     for number, demands in enumerate(demands_s, start=1):
-        at_stations = demands * (1 + queues)
-        rate = number / (delay_s + at_stations.sum())
-        queues = rate * at_stations
+        at_stations = demands[:, np.newaxis, :] * (1 + queues)
+        rate = number / (delays_s + at_stations.sum(axis=2))
+        queues = rate[:, :, np.newaxis] * at_stations
         rates[number - 1] = rate
     return rates
 
@@ -122,17 +140,25 @@ def _at_each(customers: Floats, table: Floats, most: int) -> Floats:
     return np.column_stack([np.interp(logs, np.log(customers), column) for column in table.T])
 
 
-def _delay(customers: Floats, table: Floats, rates: Floats) -> float:
-    """The delay in seconds, 0 or more, at which rates are nearest to those measured: least squares of logarithms."""
-    demands = _at_each(customers, table, ceil(customers[-1]))
-    numbers = np.arange(1, len(demands) + 1)
-    longest = float(customers[0] / rates[0])  # all of the response time at the smallest load
+def _delays(customers: Sequence[Floats], measured: Sequence[Floats], demands_s: Floats) -> Floats:
+    """Of each network the delay in seconds, 0 or more, at which rates are nearest to those measured.
 
-    def misfit(delay_s: float) -> float:
-        model = np.interp(customers, numbers, analysed(delay_s, demands))
-        return float(np.square(np.log(model / rates)).sum())
-
-    found = minimize_scalar(
-        misfit, bounds=(0.0, longest), method="bounded", options={"xatol": _DELAY_STEP * longest}
-    )
-    return min((0.0, float(found.x)), key=misfit)
+    Least squares of logarithms. A grid, then a finer one around its best.
+    """
+    numbers = np.arange(1, len(demands_s) + 1)
+    low = np.zeros(len(customers))
+    # All of the response time at the smallest load.
+    high = np.array([seen[0] / rates[0] for seen, rates in zip(customers, measured, strict=True)])
+    best = low
+    every = np.arange(len(customers))
+    for _ in range(_GRIDS):
+        tried = np.linspace(low, high, _GRID, axis=1)
+        found = analysed(tried, demands_s)
+        misfits = [
+            [np.square(np.log(np.interp(seen, numbers, column) / rates)).sum() for column in of_network.T]
+            for seen, rates, of_network in zip(customers, measured, found.swapaxes(0, 1), strict=True)
+        ]
+        place = np.array(misfits).argmin(axis=1)
+        best = tried[every, place]
+        low, high = tried[every, np.maximum(place - 1, 0)], tried[every, np.minimum(place + 1, _GRID - 1)]
+    return best

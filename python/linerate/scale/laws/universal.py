@@ -55,8 +55,10 @@ def fit(rates: Mapping[int, Sequence[float]]) -> Law[Parameters] | None:
         return None
     means = {load: float(np.mean(values)) for load, values in rates.items()}
 
-    def fitted(loads: Sequence[int]) -> Parameters:
-        return _fitted(np.array(loads, float), np.array([means[load] for load in loads]))
+    def fitted(choices: Sequence[Sequence[int]]) -> list[Parameters]:
+        return [
+            _fitted(np.array(loads, float), np.array([means[load] for load in loads])) for loads in choices
+        ]
 
     return left_out_one_by_one(means, fitted)
 
