@@ -244,9 +244,9 @@ def test_it_is_not_extended_by_blocks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("mean=20ms", "20ms", r"study file:26: scale: until '20ms': no threshold"),
-        ("most = 64", "most = 64\nleast = 65", "scale: loads from 65 to 64"),
-        ("most = 64", 'most = 64\nover = "volumes"', "scale: up to 64 volumes, and a workload has"),
+        ("mean=20ms", "20ms", r"study file:27: scale\.until: '20ms' is no threshold"),
+        ("most = 64", "most = 64\nleast = 65", r"scale\.least: loads from 65 to 64"),
+        ("most = 64", 'most = 64\nover = "volumes"', r"scale\.most: up to 64 volumes, and a workload has"),
         ("most = 64", 'most = 64\nover = "hosts"', r"scale\.over"),
         ("[scale]", "[repeat]\nblocks_max = 5\n[scale]", r"repeat\.blocks_max: each case is searched once"),
         ('elapsed = "2s"', 'elapsed = "2s"\nmetric = "iops"', r"metric: iops, and the file has \[scale\]"),

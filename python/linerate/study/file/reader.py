@@ -280,13 +280,10 @@ class _Reader:
         table = self.file.scale
         if table is None:
             return None
-        for one, what, accepted in unfit_for_scale(self.file, workloads, self.blocks):
+        unfit = list(unfit_for_scale(self.file, workloads, self.blocks))
+        for one, what, accepted in unfit:
             self._error(one, what, accepted)
-        try:
-            return scale_of(table, workloads)
-        except UserError as error:
-            self._error(("scale",), error.message, error.hint)
-            return None
+        return None if unfit else scale_of(table, workloads)
 
     def _san_of(self, key: Key, table: WorkloadTable) -> San | None:
         if table.san is None:

@@ -17,27 +17,38 @@ _OF_BLOCKS = ("blocks_min", "blocks_max", "budget", "baselines")
 
 
 def scale_of(table: ScaleTable, workloads: Sequence[Workload]) -> Scale:
-    """The search of each case. Raises UserError for a threshold or loads that make no sense."""
-    there = min((len(one.spec.volumes) for one in workloads if one.spec), default=1)
-    most = table.most or (there if table.over == "volumes" else LOAD_MOST)
-    if table.over == "volumes" and most > there:
-        raise UserError(f"up to {most} volumes, and a workload has {there}", f"most = {there}")
-    try:
-        until = Threshold.parse(table.until)
-    except UserError as error:
-        raise UserError(f"until {table.until!r}: no threshold", error.hint) from error
-    scale = Scale(
+    """The search of each case; the table has passed `unfit_for_scale`."""
+    return Scale(
         over=table.over,
-        until=until,
+        until=Threshold.parse(table.until),
         least=table.least,
-        most=most,
+        most=_most(table, workloads),
         repeats=table.repeats,
         resolution=table.resolution_percent / 100,
         down=table.down,
         headroom=table.headroom,
     )
-    scale.limits(1)  # refuses loads in the wrong order
-    return scale
+
+
+def _volumes(workloads: Sequence[Workload]) -> int:
+    """Volumes that every workload has."""
+    return min((len(one.spec.volumes) for one in workloads if one.spec), default=1)
+
+
+def _most(table: ScaleTable, workloads: Sequence[Workload]) -> int:
+    return table.most or (_volumes(workloads) if table.over == "volumes" else LOAD_MOST)
+
+
+def _unfit_loads(table: ScaleTable, workloads: Sequence[Workload]) -> Iterator[tuple[Key, str, str]]:
+    most, there = _most(table, workloads), _volumes(workloads)
+    if table.over == "volumes" and most > there:
+        yield ("scale", "most"), f"up to {most} volumes, and a workload has {there}", f"at most {there}"
+    if table.least > most:
+        yield ("scale", "least"), f"loads from {table.least} to {most}", f"at most {most}"
+    try:
+        Threshold.parse(table.until)
+    except UserError as error:
+        yield ("scale", "until"), f"{table.until!r} is no threshold", error.hint
 
 
 def unfit_for_scale(
@@ -45,6 +56,7 @@ def unfit_for_scale(
 ) -> Iterator[tuple[Key, str, str]]:
     """Key, fault and remedy of everything that a study with [scale] cannot have."""
     assert file.scale is not None
+    yield from _unfit_loads(file.scale, workloads)
     if blocks is not None:
         yield ("scale",), f"--blocks {blocks}: each case is searched once", "leave --blocks out"
     for name in _OF_BLOCKS:
