@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from linerate.errors import PeerError, UserError
+from linerate.report.study import study_page
 from linerate.scale import Parts, Threshold
 from linerate.study import Study, StudyDirectory, StudyPlan, extend, parse_study
 from linerate.study.conduct import conduct
@@ -202,6 +203,10 @@ def test_headroom_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_case_that_misses_or_keeps_the_threshold_at_every_load(tmp_path: Path) -> None:
     never = run(place_of(tmp_path / "never", TEXT.replace("20ms", "6ms")), Disks())
     assert judged(never).judgement.effects == ()
+    assert never.steps[0].values["iops"] > 0, "figures of the smallest load"
+    (finding, *_) = study_page(never).validity.findings
+    assert finding.reason.startswith("nothing could be compared: the largest load of")
+    assert finding.advice.startswith("a longer elapsed time")
     always = run(place_of(tmp_path / "always", TEXT.replace("most = 64", "most = 18")), Disks())
     said = sentences(always, judged(always).judgement)
     assert said[0].startswith("no delayed ACK carries at least ")

@@ -127,18 +127,20 @@ def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement)
     stamp: Stamp = "valid"
     if not judgement.effects:
         stamp = "void"
-        findings.insert(
-            0,
-            Finding(
-                rule="no-verdicts",
-                severity="void",
-                reason="nothing could be judged: no block holds the baseline and a case",
-                advice=f"linerate study resume {directory.path}",
-            ),
-        )
+        findings.insert(0, _no_verdicts(directory))
     elif directory.state != "complete" or any(finding.severity != "note" for finding in findings):
         stamp = "caution"
     return Validity(stamp=stamp, findings=tuple(findings))
+
+
+def _no_verdicts(directory: StudyDirectory) -> Finding:
+    reason = "nothing could be judged: no block holds the baseline and a case"
+    advice = f"linerate study resume {directory.path}"
+    if directory.study.scale is not None:
+        reason = "nothing could be compared: the largest load of the baseline or of each case is not known"
+        if directory.is_complete:
+            advice = "a longer elapsed time, more repeats or other loads in a new study"
+    return Finding(rule="no-verdicts", severity="void", reason=reason, advice=advice)
 
 
 def _case(directory: StudyDirectory, case: Case, runs: list[_Run]) -> CasePart:

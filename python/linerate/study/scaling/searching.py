@@ -113,10 +113,11 @@ class Searching:
     def values(self) -> dict[str, float]:
         """The figures of the step: those of a run at the largest load, and the ends between which that is.
 
-        Without a load that surely keeps the threshold there is no run of it.
+        Without a load that surely keeps the threshold they are those of the smallest load.
         """
         found = self.procedure.capacity()
-        values = dict(self._values.get(found.kept, {})) if found.kept is not None else {}
+        of_load = min(self._values, default=0) if found.kept is None else found.kept
+        values = dict(self._values.get(of_load, {}))
         if found.kept is not None:
             values["load_kept"] = float(found.kept)
         if (estimate := largest_load(found)) is not None:
