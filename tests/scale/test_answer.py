@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from linerate.results import WorkloadSource
-from linerate.run import Here
-from linerate.scale import Capacity, Climb, SearchLimits, Threshold, answer
-from linerate.volumes import Consent
-from linerate.workload import RunPlan
-
-ASKED = Climb(
-    RunPlan("reads", ()),
-    WorkloadSource(name="reads"),
-    "threads",
-    Threshold("mean", 20.0),
-    SearchLimits(20.0, least=2, most=64),
-    Path("out"),
-    Consent.nothing(),
-    Here(),
-)
+from linerate.scale import Capacity, SearchLimits, Threshold
+from linerate.scale.words import answer
 
 
 @pytest.mark.parametrize(
@@ -42,4 +26,4 @@ ASKED = Climb(
     ],
 )
 def test_answer(found: Capacity, said: str) -> None:
-    assert said in answer(ASKED, found)
+    assert said in answer("threads", Threshold("mean", 20.0), SearchLimits(20.0, least=2, most=64), found)

@@ -53,13 +53,40 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
     assert answer["runs"] == len(runs)
     assert answer["kept"] < answer["missed"] <= answer["kept"] + 4
     for run in runs:
+        if run["purpose"] == "headroom":
+            continue
         if run["load"] <= answer["kept"]:
             assert run["response_ms"] < 20.5
         if run["load"] >= answer["missed"]:
             assert run["response_ms"] > 19.5
         (step,) = RunDirectory.open(Path(run["directory"])).manifest.steps
         assert step.state == "complete"
-    assert answer["law"]["a"] > 0
+    assert answer["laws"]["universal"]["a"] > 0
+    demands_s = answer["laws"]["network"]["demands_s"]
+    assert {name.split()[0] for name in demands_s} == {"disk"}
+    largest = max(run["load"] for run in runs)
+    most = max(run["iops"] for run in runs if run["purpose"] == "up")
+    assert 1 / max(demands_s.values()) > 0.99 * most, "no disk does more than it can"
+    assert answer["laws"]["expected"]["load"] == 2 * largest
+    assert answer["laws"]["expected"]["low"] > 0.9 * most
+    assert [row["share_percent"] for row in answer["headroom"]] == [70, 80, 90]
+    for row in answer["headroom"]:
+        assert row["mean_ms"]["low"] < row["mean_ms"]["centre"] < answer["limit_ms"], (
+            "bursts of Poisson are short"
+        )
+        assert row["iops"] == pytest.approx(row["asked_iops"], rel=0.05)
+        assert row["standing"] == "below"
+    assert [run["load"] for run in runs if run["purpose"] == "down"] == [
+        one["load"] for one in answer["down"]
+    ]
+    assert not any(one["differs"] for one in answer["down"]), "each run has new disks"
+    assert Path(answer["report"]).read_text().count("kept") > 3
+    again = linerate("report", str(output))
+    assert "Largest load: " in again.stdout
+    assert "Headroom: shares of the rate" in again.stdout
+    refused = linerate("report", str(output), "--vdbench-output", str(tmp_path / "vdbench"))
+    assert refused.returncode == 2
+    assert "a search has no vdbench output" in refused.stderr
 
 
 def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
@@ -73,6 +100,11 @@ def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
     assert "Even the smallest load, 1 threads, misses a mean of 1 ms" in missed.stdout
     plan = linerate("scale", file, *options[:-1], str(tmp_path / "three"), "--dry-run")
     assert "from 1 to 256" in plan.stdout
+    assert "up to 4 on the way down, up to 18 for headroom" in plan.stdout
+    less = ("--no-headroom", "--no-down", "--dry-run")
+    shorter = linerate("scale", file, *options[:-1], str(tmp_path / "four"), *less)
+    assert "way down" not in shorter.stdout
+    assert "headroom" not in shorter.stdout
     assert not (tmp_path / "three").exists()
 
 

@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 import pytest
 from linerate.errors import UserError
 from linerate.scale import Capacity, Search, SearchLimits, Threshold, standing
 
-LIMIT_MS = 20.0
-MOST = 256
+from tests.scale.simulated import LIMIT_MS, MOST, knee, response_ms
+
 SEEDS = 100
-
-
-@lru_cache
-def response_ms(load: int, disks: int, service_ms: float, think_ms: float = 0.3) -> float:
-    """Mean response time of `load` I/Os in flight over equal disks, and a delay (Reiser and Lavenberg 1980)."""
-    queue = 0.0
-    response = 0.0
-    for customers in range(1, load + 1):
-        at_disk = service_ms * (1 + queue)
-        response = at_disk + think_ms  # each I/O visits one of the disks
-        queue = customers * at_disk / response / disks
-    return response
-
-
-def knee(disks: int, service_ms: float) -> int:
-    """The largest load that keeps the limit."""
-    load = 0
-    while load < MOST and response_ms(load + 1, disks, service_ms) <= LIMIT_MS:
-        load += 1
-    return load
 
 
 def searched(seed: int, disks: int, service_ms: float, noise: float) -> Search:

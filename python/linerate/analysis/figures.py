@@ -8,7 +8,7 @@ Figures beyond `verdict.METRICS`, and what these mean, all over the measured tim
 
     ios, queue_depth, io_bytes, read_percent, rtt_us    from the load
     asked_iops                                      that a load was paced at; absent where it went as fast as it could
-    response_ms, p99_ms                             of a paced load both from the intended start, else service times
+    response_ms, p50_ms, p95_ms, p99_ms             of a paced load both from the intended start, else service times
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     array_page_faults_per_io                        pages that the kernel gave to the arrays or fetched for them
     machine_busy_percent                            of all CPUs of the machine
@@ -111,9 +111,10 @@ def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
         yield "read_percent", summary.read_percent
         if summary.rate_asked_iops is not None:
             yield "asked_iops", summary.rate_asked_iops
-        tail = summary.answer_quantile(0.99)
-        if tail is not None and tail.reliable:
-            yield "p99_ms", tail.value_ms
+        for name, q in (("p50_ms", 0.5), ("p95_ms", 0.95), ("p99_ms", 0.99)):
+            found = summary.answer_quantile(q)
+            if found is not None and found.reliable:
+                yield name, found.value_ms
     optional = {
         "host_cpu_percent": usage.cpu_busy_percent,
         "cycles_per_byte": usage.cycles_per_byte,

@@ -45,8 +45,11 @@ _ALL = (
     Metric("cycles_per_byte", "cycles per byte", "", -1),
     Metric("capacity_gib", "capacity", "GiB", +1),
     Metric("replication_s_per_gib", "replication time", "s/GiB", -1),
+    Metric("largest_load", "largest load", "", +1),
     Metric("retransmit_percent", "retransmits", "%", -1, "difference", RETRANSMIT_MARGIN_POINTS),
 )
+LARGEST_LOAD = "largest_load"
+"""The metric of studies that search each case for it."""
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
 
 

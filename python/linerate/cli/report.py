@@ -1,4 +1,4 @@
-"""`linerate report`: the result table and the HTML report of a run or a study that was made earlier."""
+"""`linerate report`: the result table and the HTML report of a run, a study or a search that was made earlier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from linerate.errors import UserError
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory, or a study directory.")],
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="The directory of a run, a study or a search (`linerate scale`)."),
+    ],
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML report here.")
     ] = None,
@@ -20,7 +23,7 @@ def report(
         typer.Option("--vdbench-output", metavar="DIR", help="Write vdbench's report files here."),
     ] = None,
 ) -> None:
-    """Show the result table of a run, or the verdicts of a study; write the HTML report.
+    """Show the result table of a run, the verdicts of a study, or the answer of a search; write the HTML report.
 
     A run's report is written once into its directory, or to --html; a study's replaces the one that is there, and the
     run reports that it links are written where they are missing.
@@ -29,6 +32,11 @@ def report(
         if vdbench is not None:
             raise UserError("a study has no vdbench output", "give one of the runs in its folder runs")
         _report_study(run, html)
+        return
+    if (run / "scale.json").exists():
+        if vdbench is not None:
+            raise UserError("a search has no vdbench output", "give one of its runs")
+        _report_scale(run, html)
         return
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
@@ -57,3 +65,14 @@ def _report_study(study: Path, html: Path | None) -> None:
     show_verdicts(study_page(opened))
     write_run_reports(opened)
     typer.echo(f"report: {write_study_report(opened, html)}")
+
+
+def _report_scale(directory: Path, html: Path | None) -> None:
+    from linerate.report.scale import write_scale_report
+    from linerate.scale import ScaleRecord
+    from linerate.scale.words import answer_lines
+
+    record = ScaleRecord.open(directory)
+    for line in answer_lines(record.axis, record.threshold, record.procedure):
+        typer.echo(line)
+    typer.echo(f"report: {write_scale_report(directory, html)}")

@@ -1,28 +1,39 @@
-"""`linerate scale`: the largest load that keeps a threshold of response time.
+"""`linerate scale`: the largest load that keeps a threshold of response time, and what is below it.
 
-`search.py` chooses the loads to measure and says when it is known; open it first. `threshold.py` judges one load from
-its repeats, `law.py` fits the Universal Scalability Law to what was measured, `climb.py` runs the loads.
+`procedure.py` chooses the runs to make; open it first. `search.py` finds the largest load, `threshold.py` judges one
+load from its repeats, `way_down.py` measures some loads once more,
+`headroom.py` shares of the largest rate. `laws/` tells what
+rate other loads have, `climb.py` makes the runs, `record.py` keeps them, `words.py` says what came of them.
 """
 
-from linerate.scale.climb import Axis, Climb, Reached, answer, check, climb, lines
-from linerate.scale.law import Law, fit
+from linerate.scale.climb import Climb, check, climb
+from linerate.scale.headroom import Headroom, headroom
+from linerate.scale.loads import at_task
+from linerate.scale.procedure import Parts, Procedure, runs_planned
+from linerate.scale.reached import Axis, Reached, ScaleTask
+from linerate.scale.record import SCALE, ScaleRecord
 from linerate.scale.search import Capacity, Search, SearchLimits
 from linerate.scale.threshold import Standing, Threshold, standing
 
 __all__ = [
+    "SCALE",
     "Axis",
     "Capacity",
     "Climb",
-    "Law",
+    "Headroom",
+    "Parts",
+    "Procedure",
     "Reached",
+    "ScaleRecord",
+    "ScaleTask",
     "Search",
     "SearchLimits",
     "Standing",
     "Threshold",
-    "answer",
+    "at_task",
     "check",
     "climb",
-    "fit",
-    "lines",
+    "headroom",
+    "runs_planned",
     "standing",
 ]

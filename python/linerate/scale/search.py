@@ -21,7 +21,6 @@ from linerate.errors import UserError
 from linerate.scale.threshold import Standing, standing
 
 ALPHA = 0.05
-"""Chance that the answer does not hold the true load, over all looks at all loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ class SearchLimits:
     repeats_least: int = 2
     repeats_most: int = 6
     resolution: float = 0.0
+    alpha: float = ALPHA
+    """Chance that the answer does not hold the true load."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
@@ -60,7 +61,7 @@ class SearchLimits:
     def alpha_of_look(self) -> float:
         """The share of the error of one look at one load: each load may be looked at after every repeat."""
         looks = self.repeats_most - self.repeats_least + 1
-        return ALPHA / (self.loads_most * looks)
+        return self.alpha / (self.loads_most * looks)
 
 
 @dataclass(frozen=True, slots=True)

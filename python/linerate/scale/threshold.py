@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from statistics import fmean, stdev
 from typing import Literal, Self
 
-from scipy.stats import t  # type: ignore[import-untyped]
-
 from linerate.errors import UserError
+from linerate.scale.interval import interval
 
 Standing = Literal["below", "above", "undecided"]
 """below: the threshold is kept."""
@@ -20,7 +16,6 @@ Metric = Literal["mean", "p50", "p95", "p99"]
 FORM = "mean=20ms, p50=, p95= or p99=, in us, ms or s"
 _UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 _TEXT = re.compile(r"(mean|p50|p95|p99)=(\d+(?:\.\d+)?)(us|ms|s)")
-STEP = 0.002  # relative; a histogram of three digits resolves no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +42,10 @@ def standing(values_ms: Sequence[float], limit_ms: float, alpha: float) -> Stand
     """The t interval of the mean logarithm against the limit, at a two-sided error of `alpha`.
 
     One value decides nothing.
-    Values that agree better than the clock resolves count as that far apart.
     """
-    if len(values_ms) < 2:
+    found = interval(values_ms, alpha)
+    if found is None:
         return "undecided"
-    logs = [math.log(value / limit_ms) for value in values_ms]
-    spread = max(stdev(logs), STEP)
-    half = _t_quantile(1 - alpha / 2, len(logs) - 1) * spread / math.sqrt(len(logs))
-    centre = fmean(logs)
-    if centre + half <= 0:
+    if found.high <= limit_ms:
         return "below"
-    return "above" if centre - half > 0 else "undecided"
-
-
-@lru_cache(maxsize=256)
-def _t_quantile(probability: float, degrees: int) -> float:
-    return float(t.ppf(probability, degrees))
+    return "above" if found.low > limit_ms else "undecided"

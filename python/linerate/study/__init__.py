@@ -5,6 +5,7 @@ Open this file first. The line of a study, and the files that hold its stages:
     study file -> Study -> Plan -> steps on a laboratory -> study directory -> verdicts
     file          model    plan    conduct, laboratory       journal, directory judge
                                    extend: more blocks
+                                   scaling: each case is searched for its largest load
 
 Cases run in blocks: every block holds each case once, the baseline twice, in an order drawn from the seed. Blocks are
 added until every verdict is decided or the budget ends. A laboratory can be brought up, set, loaded and restored:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from linerate.errors import LinerateError, UserError
 from linerate.filename import slug
 from linerate.interrupt import heard, undisturbed
+from linerate.results.manifest import Stamp
 from linerate.settings import FAULTS
 from linerate.study.directory import JOURNAL, RUNS, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
@@ -39,6 +40,7 @@ from linerate.study.laboratory import Laboratory, Measured, SetUp
 from linerate.study.model import San, Workload
 from linerate.study.plan import StudyStep
 from linerate.study.repeat import missing, wanted
+from linerate.study.scaling import Searching
 from linerate.study.warmup import found, trial
 
 TRIES = 2
@@ -294,6 +296,8 @@ class _Conductor:
         return self._prepared(step)
 
     def _tried(self, step: StudyStep, set_up: SetUp) -> tuple[StepDone, LinerateError | None]:
+        if self.directory.study.scale is not None:
+            return self._searched(step, set_up)
         place = self._new_place(step.key)
         error: LinerateError | None = None
         measured: Measured | None = None
@@ -307,21 +311,31 @@ class _Conductor:
         state: StepState = (
             "failed" if measured is None else "void" if measured.stamp == "void" else "complete"
         )
-        entry = StepDone(
-            key=step.key,
-            block=step.block,
-            position=step.position,
-            san=step.san,
-            case=step.case,
-            workload=step.workload,
-            replica=step.replica,
-            directory=place,
-            state=state,
-            reason=error.message if error else measured.reason if measured else "",
-            stamp=measured.stamp if measured else None,
-            values=_finite(measured.values) if measured else {},
-        )
-        return entry, error
+        reason = error.message if error else measured.reason if measured else ""
+        values = measured.values if measured else {}
+        return _done(step, place, state, reason, measured.stamp if measured else None, values), error
+
+    def _searched(self, step: StudyStep, set_up: SetUp) -> tuple[StepDone, LinerateError | None]:
+        """Goes on with the search of a step to its end. What is in the journal is not run again."""
+        searching = Searching(self.directory.study, step, self.directory.loads.get(step.key, ()))
+        place, void = "", 0
+        try:
+            while (task := searching.next()) is not None:
+                place = self._new_place(f"{step.key}-{task.load}{task.name}")
+                workload = searching.at(self._workload(step.workload), task)
+                record = self._record(step, set_up)
+                measured = self.laboratory.measure(workload, self.directory.path / place, record)
+                finite = replace(measured, values=_finite(measured.values))
+                entry = searching.entry(task, workload, finite, place)
+                self._note(entry)
+                searching.add(entry)
+                void = void + 1 if entry.state == "void" else 0
+                if void >= TRIES:
+                    return _done(step, place, "void", entry.reason, "void", {}), None
+        except LinerateError as failure:
+            return _done(step, place, "failed", failure.message, None, {}), failure
+        place = searching.place or place
+        return _done(step, place, "complete", "", None, searching.values()), None
 
     def _record(self, step: StudyStep, set_up: SetUp) -> dict[str, Any]:
         """What the manifest says about the network under test."""
@@ -343,6 +357,30 @@ class _Conductor:
         first = [path.name.split("-", 1)[0] for path in runs.iterdir()] if runs.is_dir() else []
         numbers = [int(number) for number in first if number.isdecimal()]  # others' files may lie there too
         return f"{RUNS}/{max(numbers, default=0) + 1:03d}-{key}"
+
+
+def _done(
+    step: StudyStep,
+    place: str,
+    state: StepState,
+    reason: str,
+    stamp: Stamp | None,
+    values: Mapping[str, float],
+) -> StepDone:
+    return StepDone(
+        key=step.key,
+        block=step.block,
+        position=step.position,
+        san=step.san,
+        case=step.case,
+        workload=step.workload,
+        replica=step.replica,
+        directory=place,
+        state=state,
+        reason=reason,
+        stamp=stamp,
+        values=_finite(values),
+    )
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float]:

@@ -29,6 +29,7 @@ from linerate.study.journal import (
     BlocksAdded,
     CaseSkipped,
     Entry,
+    LoadMeasured,
     SanFacts,
     SessionEnded,
     StepDone,
@@ -203,6 +204,15 @@ class StudyDirectory:
     def steps(self) -> tuple[StepDone, ...]:
         """Every step that has ended, in order; a step that was run again is in it again."""
         return tuple(entry for entry in self.entries if isinstance(entry, StepDone))
+
+    @cached_property
+    def loads(self) -> Mapping[str, tuple[LoadMeasured, ...]]:
+        """By key of a step, the runs of its search in their order, void ones included."""
+        found: dict[str, tuple[LoadMeasured, ...]] = {}
+        for entry in self.entries:
+            if isinstance(entry, LoadMeasured):
+                found[entry.key] = (*found.get(entry.key, ()), entry)
+        return found
 
     @cached_property
     def measured(self) -> Mapping[str, StepDone]:

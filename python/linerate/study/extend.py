@@ -17,6 +17,11 @@ def extend(path: Path, blocks: int) -> StudyDirectory:
     StudyDirectory.open(path)  # a directory that is no study gets no journal
     with StudyJournal(path / JOURNAL) as journal:
         directory = StudyDirectory.open(path)
+        if directory.study.scale is not None:
+            raise UserError(
+                f"--blocks {blocks}: {path} searches each case once",
+                "a search repeats its own loads: give [scale] more repeats in a new study",
+            )
         measured = max((step.block for step in directory.steps), default=0)
         if blocks <= measured:
             raise UserError(

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from linerate.errors import HostError, UserError, is_full_disk
 from linerate.results.manifest import Stamp
+from linerate.scale import Reached
 
 StepState = Literal["complete", "failed", "void"]
 
@@ -88,6 +89,22 @@ class StepDone(_Entry):
     """Figures of the run, as the judgement takes them."""
 
 
+class LoadMeasured(_Entry):
+    """A run of a search: one load of the step `key`. `void`: its figures do not count, and the load is run again."""
+
+    type: Literal["load"] = "load"
+    key: str
+    san: str
+    case: str
+    workload: str
+    state: Literal["complete", "void"]
+    reason: str = ""
+    reached: Reached
+    """Its directory is below the study directory."""
+    values: dict[str, float] = Field(default_factory=dict)
+    """Figures of the run."""
+
+
 class BlocksAdded(_Entry):
     """More blocks than planned were asked for, when so many had been measured and could be judged."""
 
@@ -106,7 +123,14 @@ class SessionEnded(_Entry):
 
 
 Entry = Annotated[
-    SessionBegan | SanFacts | WarmUpFound | CaseSkipped | StepDone | BlocksAdded | SessionEnded,
+    SessionBegan
+    | SanFacts
+    | WarmUpFound
+    | CaseSkipped
+    | StepDone
+    | LoadMeasured
+    | BlocksAdded
+    | SessionEnded,
     Field(discriminator="type"),
 ]
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)

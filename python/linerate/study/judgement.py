@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from linerate.analysis.verdict import Judgement, Looks, judge, plan_looks
 from linerate.errors import UserError
+from linerate.study import scaling
 from linerate.study.directory import StudyDirectory
 
 
@@ -19,6 +20,8 @@ def looks_of(directory: StudyDirectory) -> Looks:
 def judgement_of(directory: StudyDirectory, baseline: str, blocks: int | None = None) -> Judgement:
     """Judges the first `blocks` blocks, or all. Raises UserError when there is no run of the baseline in them."""
     study = directory.study
+    if study.scale is not None:
+        return scaling.judgement(directory, baseline)
     seen = [one for one in directory.observations() if blocks is None or one.block <= blocks]
     metrics = {workload.name: workload.metric for workload in study.workloads}
     return judge(seen, baseline, metrics, margin=study.margin, looks=looks_of(directory))

@@ -11,6 +11,8 @@ from typing import Literal, TypeVar
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from linerate.san import Topology
+from linerate.scale import Axis, Parts, SearchLimits, Threshold
+from linerate.scale.search import ALPHA
 from linerate.setting import Value
 from linerate.workload.spec import FrozenSpec, RunSpec
 
@@ -131,6 +133,37 @@ class Repeat(FrozenSpec):
     """Runs of the baseline in every block; two show the noise floor."""
 
 
+class Scale(FrozenSpec):
+    """Each case is searched for the largest load that keeps a threshold, in place of being measured at one load."""
+
+    over: Axis = "threads"
+    until: Threshold
+    least: PositiveInt = 1
+    most: PositiveInt
+    repeats: int = Field(default=6, ge=2)
+    """Most runs of a load that is hard to decide."""
+    resolution: float = Field(default=0.0, ge=0, le=0.5)
+    """Relative gap at which a search ends."""
+    down: bool = True
+    headroom: bool = True
+
+    def limits(self, searches: int) -> SearchLimits:
+        """The limits of one of so many searches: the answers of all hold together with 95 %."""
+        return SearchLimits(
+            self.until.limit_ms,
+            self.least,
+            self.most,
+            repeats_most=self.repeats,
+            resolution=self.resolution,
+            alpha=ALPHA / searches,
+        )
+
+    @property
+    def parts(self) -> Parts:
+        """What is measured beside the largest load."""
+        return Parts(self.down, self.headroom)
+
+
 class Study(FrozenSpec):
     """A study. The baseline is the first case."""
 
@@ -147,6 +180,14 @@ class Study(FrozenSpec):
     cases: tuple[Case, ...] = Field(min_length=2)
     claims: tuple[ClaimTest, ...] = ()
     repeat: Repeat = Repeat()
+    scale: Scale | None = None
+
+    @property
+    def search_limits(self) -> SearchLimits:
+        """Of each search. Raises ValueError for a study without searches."""
+        if self.scale is None:
+            raise ValueError(f"{self.name} has no [scale]")
+        return self.scale.limits(sum(len(case.workloads) for case in self.cases))
 
     @property
     def baseline(self) -> Case:

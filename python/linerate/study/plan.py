@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from linerate.filename import slug
+from linerate.scale import runs_planned
 from linerate.study.model import Case, Study, Workload
 from linerate.workload.plan import RUNS_MAX
 
@@ -92,14 +93,22 @@ class StudyPlan:
             return None
         return f"{runs * blocks:,} runs ({blocks:,} blocks x {runs:,} runs); at most {RUNS_MAX:,}"
 
-    def io_seed(self, step: StudyStep) -> int:
-        """Where the I/Os of a run come from: 32 bits, others for every run of the study."""
-        return random.Random(f"{self.study.seed}/{step.san}/{step.key}").getrandbits(32)
+    def io_seed(self, step: StudyStep, number: int | None = None) -> int:
+        """Where the I/Os of a run come from: 32 bits, others for every run of the study.
+
+        `number` counts the runs of a search.
+        """
+        of_search = "" if number is None else f"/{number}"
+        return random.Random(f"{self.study.seed}/{step.san}/{step.key}{of_search}").getrandbits(32)
 
     def duration(self) -> Duration:
         """What the study will take."""
         repeat = self.study.repeat
-        once_s = self.seconds(self.block(1))
+        block = self.block(1)
+        if self.study.scale is not None:
+            planned = runs_planned(self.study.search_limits, self.study.scale.parts)
+            return Duration(self._seconds(block, planned.least), self._seconds(block, planned.most))
+        once_s = self.seconds(block)
         most_s = once_s * repeat.blocks_max
         if repeat.budget_s is not None:
             most_s = max(min(most_s, repeat.budget_s), once_s)
@@ -119,8 +128,13 @@ class StudyPlan:
         return run_s if self.study.san(step.san).clock == "real" else run_s * MODELLED_SHARE
 
     def seconds(self, steps: Sequence[StudyStep]) -> float:
-        """How long steps of one block take."""
-        runs_s = sum(self._run_s(step) + STEP_COST_S for step in steps)
+        """How long steps of one block take; of a search, with as many runs as are likely at most."""
+        scale = self.study.scale
+        runs = 1 if scale is None else runs_planned(self.study.search_limits, scale.parts).most
+        return self._seconds(steps, runs)
+
+    def _seconds(self, steps: Sequence[StudyStep], runs: int) -> float:
+        runs_s = sum(runs * (self._run_s(step) + STEP_COST_S) for step in steps)
         changes = len({(step.san, step.case, step.replica) for step in steps})
         sans = len({step.san for step in steps})
         return runs_s + changes * (CHANGE_COST_S + self.study.repeat.settle_s) + sans * BRING_UP_COST_S

@@ -60,10 +60,7 @@ def bottleneck(run: RunDirectory, summary: StepSummary) -> Bottleneck:
     computed = record.facts.get("driver") == "virtual"
     if not computed and (full := _generator(summary, record.facts)):
         return full
-    figures = figures_of(summary, record.counters, _line_rates(record)) | array_figures(run, summary.step)
-    if ports := dict(_ports(run, summary)):
-        shares = [share for name, share in ports.items() if name.startswith("link.")]
-        figures |= ports | {"link_percent": max(shares)}
+    figures = figures_of_step(run, summary)
     if summary.paced and not pace_kept(summary):
         # In flight is an I/O from its submit on: what it waited before is no part of Little's law.
         figures["response_ms"] = summary.total.mean_ms
@@ -73,6 +70,16 @@ def bottleneck(run: RunDirectory, summary: StepSummary) -> Bottleneck:
     if found.limit == "array service" and (where := _without_network(record.facts, computed=computed)):
         return Bottleneck(found.limit, _time_per_io(figures, where))
     return Bottleneck(found.limit, found.sentence)
+
+
+def figures_of_step(run: RunDirectory, summary: StepSummary) -> dict[str, float]:
+    """All that is known of a step: of its load, laboratory and disks, and of the port of a real host."""
+    record = run.step(summary.step)
+    figures = figures_of(summary, record.counters, _line_rates(record)) | array_figures(run, summary.step)
+    if ports := dict(_ports(run, summary)):
+        shares = [share for name, share in ports.items() if name.startswith("link.")]
+        figures |= ports | {"link_percent": max(shares)}
+    return figures
 
 
 def _line_rates(record: StepRecord) -> dict[str, float]:

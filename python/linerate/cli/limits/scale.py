@@ -16,10 +16,12 @@ from linerate.cli.job.machine import shared_machine
 from linerate.cli.place import place_of
 
 if TYPE_CHECKING:
-    from linerate.scale import Climb, Law, Reached, Search
+    from linerate.scale import Climb, Parts, Procedure, Reached
+    from linerate.scale.laws import Laws
 
-SHARES_PERCENT = (70, 80, 90)
 LOAD_MOST = 256
+_DOWN = "Measure a few loads once more after the highest one: do they differ from the way up?"
+_HEADROOM = "Also measure 70, 80 and 90 % of the rate at the largest load, with Poisson arrivals."
 
 
 class Over(StrEnum):
@@ -51,6 +53,8 @@ def scale(
     resolution: Annotated[
         float, Option("--resolution", metavar="PERCENT", min=0, max=50, help="Gap at which the search ends.")
     ] = 0.0,
+    down: Annotated[bool, Option("--down/--no-down", help=_DOWN)] = True,
+    headroom: Annotated[bool, Option("--headroom/--no-headroom", help=_HEADROOM)] = True,
     preset: flags.Preset = None,
     target: flags.Targets = None,
     map_: flags.Maps = None,
@@ -70,9 +74,9 @@ def scale(
 
     Each load is a run with a directory of its own, repeated until it is decided; the answer is an interval.
     """
-    from linerate.scale import check, climb
+    from linerate.scale import Parts, check, climb
 
-    growth = _Growth(over, until, least, most, repeats, resolution / 100)
+    growth = _Growth(over, until, least, most, repeats, resolution / 100, Parts(down, headroom))
     place = _Place(words or [], preset, target or [], map_ or [], volumes, set_ or [], virtual_time, output)
     request = _request(growth, place, (elapsed, warmup, size), overwrite, json=json)
     check(request)
@@ -80,15 +84,13 @@ def scale(
         typer.echo(_plan_text(request))
     if dry_run:
         return
-    runs: list[Reached] = []
 
     def tell(reached: Reached) -> None:
-        runs.append(reached)
         typer.echo(_run_text(reached, json=json))
 
     with shared_machine(f"scale {request.plan.name}", wait=wait):
-        search = climb(request, tell, lambda _event: None)
-    _show(request, search, runs, json=json)
+        procedure = climb(request, tell, lambda _event: None)
+    _show(request, procedure, json=json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class _Growth:
     most: int | None
     repeats: int
     resolution: float
+    parts: Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,67 +164,80 @@ def _request(
         consent_of(overwrite, json=json),
         loader,
         computed.watch if computed else None,
+        growth.parts,
     )
 
 
 def _plan_text(request: Climb) -> str:
     from linerate.duration import span_text
-    from linerate.scale.search import runs_of
+    from linerate.scale import runs_planned
 
-    least, most = runs_of(request.limits)
+    planned = runs_planned(request.limits, request.parts)
     seconds = request.plan.seconds
+    counts = ((planned.down_most, "on the way down"), (planned.headroom_most, "for headroom"))
+    beside = "".join(f", up to {count} {what}" for count, what in counts if count)
     return (
         f"{request.plan.name}: the largest number of {request.axis} with a {request.threshold}, from "
-        f"{request.limits.least:,} to {request.limits.most:,}; {least} to {most} runs, "
-        f"{span_text(least * seconds, most * seconds)}"
+        f"{request.limits.least:,} to {request.limits.most:,}; {planned.least} to {planned.most} runs{beside}; "
+        f"{span_text(planned.least * seconds, planned.most * seconds)}"
     )
 
 
 def _run_text(reached: Reached, *, json: bool) -> str:
     """A line for a run."""
+    from linerate.scale.words import run_text
+
     if json:
-        line = {"schema": "linerate.scale.run/1", **asdict(reached), "directory": str(reached.directory)}
-        return dumps(line)
-    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s"
+        return dumps({"schema": "linerate.scale.run/1", **reached.model_dump(mode="json")})
+    return run_text(reached)
 
 
-def _show(request: Climb, search: Search, runs: list[Reached], *, json: bool) -> None:
-    from linerate.scale import fit, lines
+def _show(request: Climb, procedure: Procedure, *, json: bool) -> None:
+    from linerate.report.scale import write_scale_report
+    from linerate.scale.headroom import headroom
+    from linerate.scale.laws import laws_of
+    from linerate.scale.way_down import compared
+    from linerate.scale.words import answer_lines
 
-    found = search.capacity()
-    rates: dict[int, list[float]] = {}
-    for run in runs:
-        rates.setdefault(run.load, []).append(run.iops)
-    law = None if request.axis == "rate" else fit(rates)
+    found, runs = procedure.capacity(), procedure.runs
+    report = write_scale_report(request.directory)
     if json:
         line = {
             "schema": "linerate.scale/1",
             "over": request.axis,
             "until": str(request.threshold),
+            "limit_ms": request.threshold.limit_ms,
             **asdict(found),
             "runs": len(runs),
-            "law": {**asdict(law.parameters), "peak": law.peak} if law else None,
+            "down": [asdict(one) for one in compared(runs)],
+            "headroom": [asdict(row) for row in headroom(runs, request.limits)],
+            "laws": _laws_object(laws_of(request.axis, runs)),
             "directory": str(request.directory),
+            "report": str(report),
         }
         typer.echo(dumps(line))
         return
-    for text in lines(request, runs, found):
+    for text in answer_lines(request.axis, request.threshold, procedure):
         typer.echo(text)
-    if law is not None:
-        typer.echo(_law_text(law))
-    if found.kept:
-        loads = ", ".join(f"{share} %: {found.kept * share // 100:,}" for share in SHARES_PERCENT)
-        typer.echo(f"with headroom (of {found.kept:,}): {loads}")
+    typer.echo(f"report: {report}")
     typer.echo(f"runs: {request.directory}")
 
 
-def _law_text(law: Law) -> str:
-    """Its parameters, and how far it misses a load that it has not seen."""
-    if law.peak is None:
-        end = "the loads do not show that the rate falls again"
-    else:
-        end = f"the rate is highest at about {law.peak:,.0f}"
-    return (
-        f"Universal Scalability Law: contention {law.parameters.a:.3g}, coherency {law.parameters.b:.2g}; it misses a "
-        f"load that it has not seen by up to {100 * law.largest_error:.1f} %; {end}"
-    )
+def _laws_object(laws: Laws) -> dict[str, object]:
+    """The laws for programs."""
+    from linerate.scale.laws.universal import peak
+
+    errors = {
+        name: {"typical_error": law.typical_error, "largest_error": law.largest_error}
+        for name, law in laws.all.items()
+    }
+    found: dict[str, object] = {"chosen": laws.chosen}
+    if laws.universal is not None:
+        model = laws.universal.model
+        found["universal"] = {**asdict(model), "peak": peak(laws.universal), **errors["universal"]}
+    if laws.network is not None:
+        network = laws.network.model
+        demands_s = dict(zip(network.stations, map(float, network.demands_s[-1]), strict=True))
+        found["network"] = {"delay_s": network.delay_s, "demands_s": demands_s, **errors["network"]}
+    expected = laws.furthest()
+    return {**found, "expected": asdict(expected) if expected else None}

@@ -9,9 +9,11 @@ from linerate.cli.study.comparison import counted, decided, progress_line
 from linerate.cli.study.show import blocks_text, certainty_text
 from linerate.duration import duration_text, span_text
 from linerate.plural import plural
+from linerate.scale.words import run_text
 from linerate.study import Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
-from linerate.study.journal import CaseSkipped, SanFacts, StepDone, WarmUpFound
+from linerate.study.journal import CaseSkipped, LoadMeasured, SanFacts, StepDone, WarmUpFound
+from linerate.study.model import Scale
 from linerate.study.remaining import study_progress
 
 _NAMES_WIDTH = 44
@@ -39,6 +41,8 @@ class StudyLines:
                 self._say(f"\nblock {event.block}: {event.steps} runs, {duration_text(event.seconds)}")
             case StepBegan():
                 self._begun = event
+                if self._study.scale is not None:
+                    self._say(f"  search {event.number} of {event.of}: {event.case}, {event.workload}")
             case StepDone():
                 self._say(self._step(event))
             case _:
@@ -83,6 +87,8 @@ def notice_lines(event: StudyEvent) -> list[str]:
             return [f"  warm-up of {event.workload}: {how} {event.seconds:g} s"]
         case CaseSkipped():
             return [f"  {event.case} on {event.san}: not applicable: {event.reason}"]
+        case LoadMeasured():
+            return [load_text(event)]
         case _:
             return []  # the caller reports how it ended
 
@@ -96,11 +102,31 @@ def step_text(study: Study, step: StepDone) -> str:
     return f"{name:<{_NAMES_WIDTH}} {figure(study, step)}{mark}"
 
 
+def load_text(entry: LoadMeasured) -> str:
+    """A run of a search."""
+    if entry.state == "void":
+        return f"  {entry.reached.load:>8,}  void: {entry.reason}"
+    return run_text(entry.reached)
+
+
 def figure(study: Study, step: StepDone) -> str:
     """The figure that decides, with its unit."""
+    if study.scale is not None:
+        return _largest_load(study.scale, step)
     metric = find_metric(study.workload(step.workload).metric)
     value = step.values.get(metric.name)
     return f"{value:>12,.1f} {metric.unit}" if value is not None else f"{'-':>12}"
+
+
+def _largest_load(scale: Scale, step: StepDone) -> str:
+    """The ends between which the largest load of a search is: `20 to 22 threads`."""
+    kept, missed = step.values.get("load_kept"), step.values.get("load_missed")
+    if kept is None:
+        return f"below {missed:,.0f} {scale.over}" if missed is not None else "not known"
+    if missed is None:
+        return f"at least {kept:,.0f} {scale.over}"
+    ends = dict.fromkeys(f"{end:,.0f}" for end in (kept, missed - 1))
+    return f"{' to '.join(ends)} {scale.over}"
 
 
 def with_entry(directory: StudyDirectory, event: StudyEvent) -> StudyDirectory:

@@ -8,12 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from linerate.cli.study.comparison import Decided, by_case, cell, counted, decided, verdict_style
-from linerate.cli.study.lines import began_lines, figure, notice_lines, step_text, with_entry
+from linerate.cli.study.lines import began_lines, figure, load_text, notice_lines, step_text, with_entry
 from linerate.cli.view.resizable import LiveOnTerminal, ResizableLive
 from linerate.duration import duration_text, span_text
 from linerate.study import StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
-from linerate.study.journal import SessionEnded, StepDone
+from linerate.study.journal import LoadMeasured, SessionEnded, StepDone
 from linerate.study.remaining import study_progress
 
 _AROUND_TABLE = 6
@@ -49,6 +49,8 @@ class StudyLive(LiveOnTerminal):
                 self._begun, self._begun_s = event, self._out.get_time()
             case StepDone():
                 self._done(event)
+            case LoadMeasured():
+                self._latest[event.case, event.workload] = load_text(event).strip()
             case _:
                 if isinstance(event, SessionEnded):
                     self._decided = decided(self._directory)

@@ -17,8 +17,10 @@ from linerate.cli.study.places import host_lines, runs_here
 from linerate.duration import span_text
 from linerate.errors import UserError
 from linerate.plural import plural
+from linerate.scale import runs_planned
 from linerate.study import Study, StudyDirectory, StudyPlan
 from linerate.study.journal import StepDone
+from linerate.study.model import Scale
 from linerate.study.remaining import study_progress
 from linerate.study.repeat import missing
 
@@ -28,6 +30,8 @@ _NOISE_PERCENT = (0.5, 2.0)
 
 def certainty_text(study: Study) -> str:
     """Which change its number of blocks finds, before anything is measured."""
+    if study.scale is not None:
+        return "the intervals of all largest loads hold together with 95 %"
     repeat = study.repeat
     comparisons = sum(len(case.workloads) for case in study.cases[1:])
     if repeat.blocks_max == 1:
@@ -76,10 +80,16 @@ def show_plan(study: Study, *, json: bool) -> None:
         settings = case.settings if number == 0 else {name: case.settings[name] for name in case.changed}
         shown = ", ".join(f"{name} {_value(value)}" for name, value in settings.items())
         typer.echo(f"  {'baseline' if number == 0 else 'case'} {case.name}: {shown or 'as found'}")
-    typer.echo(f"  order, seed {study.seed}; later blocks hold the same in another order:")
+    later = "later blocks hold the same in another order"
+    if study.scale is not None:
+        later = f"each is searched for {scale_text(study.scale)}"
+    typer.echo(f"  order, seed {study.seed}; {later}:")
     for step in plan.block(1):
         typer.echo(f"    {step.position + 1:>4}  {step.san}  {step.case}  {step.workload}")
     repeated = blocks_text(study.repeat.blocks_min, study.repeat.blocks_max)
+    if study.scale is not None:
+        planned = runs_planned(study.search_limits, study.scale.parts)
+        repeated = f"{planned.least} to {planned.most} runs of each"
     typer.echo(f"  {repeated}: {span_text(duration.least_s, duration.most_s)}")
     typer.echo(f"  certainty: {certainty_text(study)}")
 
@@ -87,6 +97,11 @@ def show_plan(study: Study, *, json: bool) -> None:
 def blocks_text(least: int, most: int) -> str:
     """A number of blocks, or the two between which it will be."""
     return plural(most, "block") if least == most else f"{least} to {most} blocks"
+
+
+def scale_text(scale: Scale) -> str:
+    """What a search looks for: `the largest number of threads with a mean of 20 ms, from 1 to 256`."""
+    return f"the largest number of {scale.over} with a {scale.until}, from {scale.least:,} to {scale.most:,}"
 
 
 def _value(value: object) -> str:

@@ -102,11 +102,12 @@ def bars_chart(points: Sequence[Point]) -> Spec:
     return finished(chart)
 
 
-def response_chart(points: Sequence[Point], threshold_ms: float) -> Spec:
+def response_chart(points: Sequence[Point], threshold_ms: float, *, always: bool = False) -> Spec:
     """Response time against I/O rate, one line per group (`of`) of points, joined in their order.
 
     Every point has a `label` and words (`say`); those with `knee` have a ring. The threshold is drawn where the lines
-    come near it. Axes are logarithmic where one group would squash the others.
+    come near it, or `always`, then with its words at the left. Axes are logarithmic where one group would squash the
+    others.
     """
     names = list(dict.fromkeys(point["of"] for point in points))
     colours = dict(zip(names, PATHS, strict=False))
@@ -129,8 +130,8 @@ def response_chart(points: Sequence[Point], threshold_ms: float) -> Spec:
         base.transform_filter("datum.label").mark_text(dy=-11, fontSize=10).encode(text="label:N"),
         base.mark_point(filled=True, size=44, opacity=1, aria=True).encode(description="say:N"),
     ]
-    if max(times) >= threshold_ms / 2 and min(times) < threshold_ms:
-        layers = [*_threshold(threshold_ms), *layers]
+    if always or (max(times) >= threshold_ms / 2 and min(times) < threshold_ms):
+        layers = [*_threshold(threshold_ms, left=always), *layers]
     return finished(alt.layer(*layers), height=HEIGHT + 50)
 
 
@@ -141,12 +142,12 @@ def _spread_scale(values: Sequence[float]) -> alt.Scale:
     return alt.Scale(zero=True)
 
 
-def _threshold(ms: float) -> list[alt.Chart]:
+def _threshold(ms: float, *, left: bool) -> list[alt.Chart]:
     data = alt.Chart(_data([{"ms": ms, "words": f"{ms:g} ms"}]))
     rule = data.mark_rule(strokeDash=[5, 3], stroke=PALETTE["void"]).encode(y="ms:Q")
-    words = data.mark_text(align="right", dy=-6, fontSize=10, fill=PALETTE["void"]).encode(
-        y="ms:Q", x=alt.value(WIDTH), text="words:N"
-    )
+    words = data.mark_text(
+        align="left" if left else "right", dy=-6, fontSize=10, fill=PALETTE["void"]
+    ).encode(y="ms:Q", x=alt.value(0 if left else WIDTH), text="words:N")
     return [rule, words]
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from linerate.analysis.verdict import METRICS, VERDICTS, Effect
 from linerate.duration import duration_text
 from linerate.report import figures
+from linerate.report.panels.scale import ScalePanel, SearchShown, scale_panel
 from linerate.report.panels.svg import draw
 from linerate.report.panels.template import asset, environment, style
 from linerate.report.study import bars, words
@@ -67,6 +68,8 @@ class WorkloadView:
     attributed: bool
     disks: DisksTable | None
     drift: Markup | None
+    scale: ScalePanel | None = None
+    """Of a study with [scale], the searches of all cases."""
     floor: float | None = None
     """The smallest change that these blocks detect, in percent."""
     scatter: float | None = None
@@ -164,9 +167,19 @@ def _view(page: StudyPage, part: WorkloadPart, *, drift: bool) -> WorkloadView:
         attributed=any(sentence for *_, sentence in costs),
         disks=disks_table(page, part),
         drift=Markup(draw(chart)) if chart else None,
+        scale=_scale(page, part),
         floor=floor.detectable if floor else None,
         scatter=floor.spread if floor else None,
     )
+
+
+def _scale(page: StudyPage, part: WorkloadPart) -> ScalePanel | None:
+    shown = [
+        SearchShown(one.case.title, one.scale.over, one.scale.until, one.procedure)
+        for one in page.searches
+        if one.workload.name == part.name
+    ]
+    return scale_panel(shown) if shown else None
 
 
 def _costs(

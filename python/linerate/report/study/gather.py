@@ -21,6 +21,7 @@ from linerate.study.directory import Verdicts
 from linerate.study.journal import StepDone
 from linerate.study.judge import judged
 from linerate.study.laboratory.settings import changed_topology
+from linerate.study.scaling import searches, sentences
 
 _ALPHA = 0.05
 _COMPUTED = (
@@ -81,6 +82,8 @@ def study_page(directory: StudyDirectory) -> StudyPage:
         text=directory.record.source,
         layouts=layouts,
         faults=faults,
+        searches=searches(directory),
+        carries=tuple(sentences(directory, judgement)),
         place=str(directory.path),
         blocks_planned=study.repeat.blocks_max,
     )
@@ -124,18 +127,20 @@ def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement)
     stamp: Stamp = "valid"
     if not judgement.effects:
         stamp = "void"
-        findings.insert(
-            0,
-            Finding(
-                rule="no-verdicts",
-                severity="void",
-                reason="nothing could be judged: no block holds the baseline and a case",
-                advice=f"linerate study resume {directory.path}",
-            ),
-        )
+        findings.insert(0, _no_verdicts(directory))
     elif directory.state != "complete" or any(finding.severity != "note" for finding in findings):
         stamp = "caution"
     return Validity(stamp=stamp, findings=tuple(findings))
+
+
+def _no_verdicts(directory: StudyDirectory) -> Finding:
+    reason = "nothing could be judged: no block holds the baseline and a case"
+    advice = f"linerate study resume {directory.path}"
+    if directory.study.scale is not None:
+        reason = "nothing could be compared: the largest load of the baseline or of each case is not known"
+        if directory.is_complete:
+            advice = "a longer elapsed time, more repeats or other loads in a new study"
+    return Finding(rule="no-verdicts", severity="void", reason=reason, advice=advice)
 
 
 def _case(directory: StudyDirectory, case: Case, runs: list[_Run]) -> CasePart:
@@ -229,6 +234,8 @@ def _laboratory(
 
 def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], ...]:
     repeat = study.repeat
+    if study.scale is not None:
+        return _search_method(study)
     counts = dict.fromkeys((repeat.blocks_min, repeat.blocks_max))
     again = "twice, which shows the noise floor" if repeat.baselines == 2 else "once"
     rows = [
@@ -254,6 +261,29 @@ def _method(study: Study, verdicts: Verdicts | None) -> tuple[tuple[str, str], .
         decided = sum(item.verdict != "undecided" for item in verdicts.repeated)
         rows.append(("decided", f"{decided} of {len(verdicts.repeated)} comparisons"))
     return tuple(rows)
+
+
+def _search_method(study: Study) -> tuple[tuple[str, str], ...]:
+    scale = study.scale
+    assert scale is not None
+    return (
+        ("order", f"each case is searched once, in an order from seed {study.seed}"),
+        (
+            "search",
+            f"the load doubles until it surely misses a {scale.until}, then the gap is halved; each load is repeated "
+            f"up to {scale.repeats} times until a t interval of the logarithms decides it",
+        ),
+        (
+            "comparison",
+            "the smallest and the largest ratio of the ends of two searches; all intervals hold together with 95 %; "
+            f"margin {100 * study.margin:g} %",
+        ),
+        ("settling", f"{study.repeat.settle_s:g} s after every change of settings"),
+        *(
+            (one.title, f"{one.elapsed_s:g} s measured after {one.warmup_s:g} s of warm-up")
+            for one in study.workloads
+        ),
+    )
 
 
 def _environment(directory: StudyDirectory) -> tuple[tuple[str, str], ...]:

@@ -23,6 +23,7 @@ from linerate.analysis.verdict import (
 )
 from linerate.report.study.paths import FaultPart, LayoutPart
 from linerate.results import Validity
+from linerate.study.scaling import CaseSearch
 
 _NAMED_MAX = 2
 """Titles of cases in one sentence; of more their number."""
@@ -124,6 +125,10 @@ class StudyPage:
     text: str = field(default="", repr=False)
     layouts: tuple[LayoutPart, ...] = ()
     faults: tuple[FaultPart, ...] = ()
+    searches: tuple[CaseSearch, ...] = field(default=(), repr=False)
+    """Of a study with [scale], the search of each case and workload."""
+    carries: tuple[str, ...] = ()
+    """Of a study with [scale], one sentence per comparison of largest loads."""
     place: str = ""
     """The study directory, as commands name it."""
     blocks_planned: int = 0

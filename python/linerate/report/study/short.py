@@ -27,6 +27,8 @@ def headline(page: StudyPage) -> str:
         return _fault_headline(page.faults)
     if not any(True for _ in page.judgement.primary()):
         return "Nothing could be compared yet"
+    if len(page.carries) == 1:
+        return page.carries[0]
     best = _largest(page, GAINS)
     if best is not None:
         return f"Best: {_said(page, best)}"
@@ -43,6 +45,7 @@ def short_rows(page: StudyPage) -> Iterator[Row]:
     found = (
         ("compared", (_compared(page),)),
         *_fault_rows(page),
+        ("carries", tuple(f"{sentence}." for sentence in page.carries)),
         ("best", tuple(_best(page))),
         ("largest loss", tuple(_loss(page))),
         ("how sure", tuple(_certainty(page))),

@@ -27,6 +27,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, WithJsonSchema
 
 from linerate.san import FaultTable
+from linerate.scale import Axis
 from linerate.study.model import SettingValue
 from linerate.workload.spec import FrozenSpec
 from linerate.workload.toml_fields import Bytes, Names, PositiveSeconds, Seconds
@@ -111,8 +112,8 @@ class WorkloadTable(FrozenSpec):
     """LAN streams of the topology that run beside it."""
     cases: Names = ("*",)
     """Cases that run under it beside the baseline, a trailing * as wildcard; all if not given."""
-    metric: str
-    """What decides: iops, mib_s, response_ms, lan_mib_s, ..."""
+    metric: str | None = None
+    """What decides: iops, mib_s, response_ms, lan_mib_s, ...; with [scale] the largest load decides."""
     elapsed: PositiveSeconds = 60.0
     """Measured time of a run."""
     interval: PositiveSeconds = 1.0
@@ -177,6 +178,27 @@ class RepeatTable(FrozenSpec):
     """Runs of the baseline in every block."""
 
 
+class ScaleTable(FrozenSpec):
+    """[scale]: each case is searched for the largest load that keeps a threshold of response time."""
+
+    over: Axis = "threads"
+    """What grows: threads (I/Os in flight per volume), volumes, or rate (I/Os per second)."""
+    until: str = "mean=20ms"
+    """Threshold of response time: mean=20ms, p50=, p95= or p99=."""
+    least: PositiveInt = 1
+    """Smallest load."""
+    most: PositiveInt | None = None
+    """Largest load; 256, or all volumes, if not given."""
+    repeats: int = Field(default=6, ge=2, le=50)
+    """Most runs of a load that is hard to decide."""
+    resolution_percent: float = Field(default=0.0, ge=0, le=50)
+    """Gap at which a search ends."""
+    down: bool = True
+    """Measure a few loads once more after the highest one."""
+    headroom: bool = True
+    """Measure 70, 80 and 90 % of the rate at the largest load, with Poisson arrivals."""
+
+
 class QuickTable(FrozenSpec):
     """[quick]: what `--quick` makes of it."""
 
@@ -211,4 +233,6 @@ class StudyFile(FrozenSpec):
     """Settings with their values; the first value of each is the baseline's."""
     factorial: FactorialTable = FactorialTable()
     repeat: RepeatTable = RepeatTable()
+    scale: ScaleTable | None = None
+    """Search each case for the largest load that keeps a threshold."""
     quick: QuickTable = QuickTable()

@@ -12,7 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from linerate.analysis.verdict import find_metric, shipped_claims
+from linerate.analysis.metric import LARGEST_LOAD
+from linerate.analysis.verdict import METRICS, find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.lab.cpu_idle import WAIT
 from linerate.san import Topology, load_topology, volume_urls
@@ -20,8 +21,9 @@ from linerate.settings import FAULTS, faults_text
 from linerate.study.file.factors import combinations
 from linerate.study.file.hosts import real_host, unfit_hosts
 from linerate.study.file.model import CaseTable, ClaimTable, SanTable, StudyFile, WorkloadTable
+from linerate.study.file.scale import scale_of, unfit_for_scale
 from linerate.study.laboratory.settings import check_on, check_setting
-from linerate.study.model import Case, ClaimTest, Repeat, San, SettingValue, Study, Workload
+from linerate.study.model import Case, ClaimTest, Repeat, San, Scale, SettingValue, Study, Workload
 from linerate.study.plan import StudyPlan, StudyStep
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.problems import Problems, SourceLocation
@@ -125,6 +127,7 @@ class _Reader:
         for index, one in enumerate(self.file.workload):
             self._pick(("workload", index, "cases"), one.cases, [case.name for case in every], "case")
         claims = self._claims(every)
+        scale = self._scale(workloads)
         if self.problems.errors:
             return None
         cases = [case for case in every if case.workloads]
@@ -144,6 +147,7 @@ class _Reader:
             cases=tuple(cases),
             claims=tuple(test for test in claims if {test.case, test.against} <= names),
             repeat=self._repeat(),
+            scale=scale,
         )
         if (what := StudyPlan(study).too_long(study.repeat.blocks_max)) is not None:
             self._error(("repeat", "blocks_max"), what, "ask for fewer blocks, cases or workloads")
@@ -231,10 +235,7 @@ class _Reader:
         warmup_s = table.warm_up_max if table.warm_up == "steady" else table.warm_up
         if self.quick:
             warmup_s = min(self.file.quick.warm_up, warmup_s)
-        try:
-            find_metric(table.metric)
-        except UserError as error:
-            self._error((*key, "metric"), error.message, error.hint)
+        metric = self._metric(key, table)
         known = [stream.name for stream in san.topology.lan] if san.topology else []
         for name in table.lan:
             if name not in known:
@@ -251,13 +252,38 @@ class _Reader:
             name=table.name,
             title=table.title or table.name,
             san=san.name,
-            metric=table.metric,
+            metric=metric,
             spec=spec,
             lan=table.lan,
             elapsed_s=spec.elapsed_s if spec else elapsed_s,
             warmup_s=spec.warmup_s if spec else warmup_s,
             until_steady=until_steady,
         )
+
+    def _metric(self, key: Key, table: WorkloadTable) -> str:
+        if self.file.scale is not None:
+            if table.metric not in (None, LARGEST_LOAD):
+                self._error((*key, "metric"), f"{table.metric}, and the file has [scale]", "leave it out")
+            return LARGEST_LOAD
+        if table.metric is None:
+            self._error((*key, "metric"), "missing", f"one of {', '.join(METRICS)}")
+            return ""
+        try:
+            find_metric(table.metric)
+        except UserError as error:
+            self._error((*key, "metric"), error.message, error.hint)
+        if table.metric == LARGEST_LOAD:
+            self._error((*key, "metric"), f"{LARGEST_LOAD} is of searches", "add a [scale] table")
+        return table.metric
+
+    def _scale(self, workloads: Sequence[Workload]) -> Scale | None:
+        table = self.file.scale
+        if table is None:
+            return None
+        unfit = list(unfit_for_scale(self.file, workloads, self.blocks))
+        for one, what, accepted in unfit:
+            self._error(one, what, accepted)
+        return None if unfit else scale_of(table, workloads)
 
     def _san_of(self, key: Key, table: WorkloadTable) -> San | None:
         if table.san is None:
@@ -437,6 +463,9 @@ class _Reader:
 
     def _repeat(self) -> Repeat:
         table = self.file.repeat
+        if self.file.scale is not None:
+            settle_s = min(self.file.quick.settle, table.settle) if self.quick else table.settle
+            return Repeat(blocks_min=1, blocks_max=1, settle_s=settle_s, baselines=1)
         if self.quick or self.blocks is not None:
             blocks = self.blocks or self.file.quick.blocks
             settle_s = min(self.file.quick.settle, table.settle) if self.quick else table.settle

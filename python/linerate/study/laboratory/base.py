@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +26,8 @@ class Measured:
     series: Sequence[float] = ()
     """The figure that decides, or I/Os per second, interval by interval, warm-up left out."""
     interval_s: float = 1.0
+    demands_s: Mapping[str, float] = field(default_factory=dict)
+    """Of a closed loop, per station the busy seconds per I/O (`linerate.scale.laws`)."""
 
 
 class Laboratory(Protocol):

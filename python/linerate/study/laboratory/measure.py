@@ -18,6 +18,7 @@ from linerate.errors import UserError
 from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
 from linerate.run import Beside, Counters, Execution, Loader, RunEvent, Watcher, carry_out
+from linerate.scale.laws import demands_s
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
@@ -28,7 +29,7 @@ from linerate.workload.spec import OpenArrival, PathSpec, SizeMix
 
 IDLE_IOPS = 20.0
 IDLE_VOLUME_BYTES = 1 << 20
-STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p99_ms", "cycles_per_byte")
+STORAGE_FIGURES = ("iops", "mib_s", "response_ms", "p50_ms", "p95_ms", "p99_ms", "cycles_per_byte")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,8 @@ def measure(run: LaboratoryRun) -> Measured:
     if outcome.state == "interrupted":
         raise KeyboardInterrupt
     step = outcome.run.manifest.steps[0]
-    figures = figures_of(
-        summarise_step(outcome.run, step), step.counters, run.line_rates, lan_mib_s(step.counters)
-    )
+    summary = summarise_step(outcome.run, step)
+    figures = figures_of(summary, step.counters, run.line_rates, lan_mib_s(step.counters))
     if workload.spec is None:
         figures = {name: value for name, value in figures.items() if name not in STORAGE_FIGURES}
     figures |= fault_figures(outcome.run, step.key) | array_figures(outcome.run, step.key)
@@ -104,7 +104,8 @@ def measure(run: LaboratoryRun) -> Measured:
     rates = (
         outcome.run.measured_rows(step.key).group_by("interval", maintain_order=True).agg(pl.col("ios").sum())
     )
-    return Measured(figures, stamp, "; ".join(grave), rates["ios"].to_list(), spec.interval_s)
+    demands = {} if summary.paced else demands_s(outcome.run, summary)
+    return Measured(figures, stamp, "; ".join(grave), rates["ios"].to_list(), spec.interval_s, demands)
 
 
 def _recorded(run: LaboratoryRun) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from linerate.scale import fit
-from linerate.scale.law import Parameters
+from linerate.scale.laws.universal import Parameters, fit, peak
 
-from tests.scale.test_search import response_ms
+from tests.scale.simulated import response_ms
 
 LOADS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 
@@ -25,10 +24,10 @@ def test_parameters_are_found() -> None:
     truth = Parameters(150.0, 0.04, 2e-4)
     law = fit(rates(truth, 0.001, 1))
     assert law is not None
-    assert law.parameters.g == pytest.approx(150.0, rel=0.01)
-    assert law.parameters.a == pytest.approx(0.04, rel=0.05)
-    assert law.parameters.b == pytest.approx(2e-4, rel=0.05)
-    assert law.peak == pytest.approx((0.96 / 2e-4) ** 0.5, rel=0.03)
+    assert law.model.g == pytest.approx(150.0, rel=0.01)
+    assert law.model.a == pytest.approx(0.04, rel=0.05)
+    assert law.model.b == pytest.approx(2e-4, rel=0.05)
+    assert peak(law) == pytest.approx((0.96 / 2e-4) ** 0.5, rel=0.03)
 
 
 def test_equal_disks_have_contention_and_no_peak() -> None:
@@ -36,8 +35,8 @@ def test_equal_disks_have_contention_and_no_peak() -> None:
     closed = {load: [1000 * load / response_ms(load, 8, 5.0, 0.0)] for load in LOADS}
     law = fit(closed)
     assert law is not None
-    assert law.parameters.a == pytest.approx(1 / 8, rel=0.01)
-    assert law.peak is None
+    assert law.model.a == pytest.approx(1 / 8, rel=0.01)
+    assert peak(law) is None
 
 
 @pytest.mark.parametrize("noise", [0.005, 0.03])

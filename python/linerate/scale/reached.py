@@ -1,0 +1,52 @@
+"""What is to be run next, and what a run reached: the two values that a search exchanges with a SAN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Axis = Literal["threads", "volumes", "rate"]
+Purpose = Literal["up", "down", "headroom"]
+"""up: the search for the largest load. down: a load of it once more, after the highest one. headroom: a share of the
+rate at the largest load, with Poisson arrivals."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTask:
+    """A run that is to be made at a load. `rate_iops` is set for headroom: the share of the rate that is asked for."""
+
+    purpose: Purpose
+    load: int
+    share_percent: int | None = None
+    rate_iops: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The end of the run directory's name."""
+        if self.purpose == "headroom":
+            return f"-headroom-{self.share_percent}"
+        return "-down" if self.purpose == "down" else ""
+
+
+class Reached(BaseModel):
+    """One run. Times are response times of a paced load, service times of a closed loop."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    purpose: Purpose = "up"
+    load: int
+    response_ms: float
+    """By the threshold's metric."""
+    mean_ms: float
+    p99_ms: float | None
+    iops: float
+    """I/Os per second."""
+    share_percent: int | None = None
+    asked_iops: float | None = None
+    in_flight: int | None = None
+    """I/Os that a closed loop kept in flight over all volumes."""
+    demands_s: dict[str, float] = Field(default_factory=dict)
+    """Of a closed loop, per station the busy seconds per I/O (`laws.demands_s`)."""
+    directory: str

@@ -1,0 +1,80 @@
+"""scale.json: what a search was asked for and every run that it has made, written after each run.
+
+Everything else follows from it: the answer, the headroom, the laws, the report.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from linerate.errors import HostError, UserError
+from linerate.results.files import write_atomically
+from linerate.scale.procedure import Parts, Procedure
+from linerate.scale.reached import Axis, Reached
+from linerate.scale.search import SearchLimits
+from linerate.scale.threshold import Threshold
+
+SCALE = "scale.json"
+FORMAT_VERSION = 1
+
+
+class ScaleRecord(BaseModel):
+    """A search. The directories of its runs are below its own."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    format: Literal["linerate-scale"] = "linerate-scale"
+    format_version: int = FORMAT_VERSION
+    name: str
+    """Of the workload."""
+    started_at: datetime
+    command: tuple[str, ...] = ()
+    axis: Axis
+    threshold: Threshold
+    limits: SearchLimits
+    parts: Parts
+    runs: tuple[Reached, ...] = ()
+
+    def with_run(self, reached: Reached, directory: Path) -> ScaleRecord:
+        """With one more run."""
+        below = str(Path(reached.directory).relative_to(directory))
+        return self.model_copy(update={"runs": (*self.runs, reached.model_copy(update={"directory": below}))})
+
+    def write(self, directory: Path) -> None:
+        """Into the search's directory, in place of an earlier one. Raises HostError when it cannot be written."""
+        path = directory / SCALE
+        try:
+            write_atomically(path, self.model_dump_json(indent=1).encode() + b"\n")
+        except OSError as error:
+            raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        """Raises UserError for a directory that is no search, or a damaged one."""
+        path = directory / SCALE
+        try:
+            record = cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise UserError(
+                f"{path}: {error.strerror}", "give a directory that `linerate scale` wrote"
+            ) from error
+        except ValidationError as error:
+            raise UserError(f"{path}: {error.errors()[0]['msg']}", "take it from a backup") from error
+        if record.format_version > FORMAT_VERSION:
+            raise UserError(
+                f"{path} has format {record.format_version}; this version reads up to {FORMAT_VERSION}",
+                "read it with the Linerate that wrote it, or a newer one",
+            )
+        return record
+
+    @property
+    def procedure(self) -> Procedure:
+        """As far as it has come."""
+        procedure = Procedure(self.limits, self.parts)
+        for run in self.runs:
+            procedure.record(run)
+        return procedure

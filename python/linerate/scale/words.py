@@ -1,0 +1,121 @@
+"""The response curve and the answers, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linerate.scale.headroom import Headroom, headroom
+from linerate.scale.interval import MeanInterval
+from linerate.scale.laws import laws_of
+from linerate.scale.laws.words import laws_lines
+from linerate.scale.procedure import Procedure
+from linerate.scale.reached import Axis, Reached
+from linerate.scale.search import Capacity, SearchLimits
+from linerate.scale.threshold import Standing, Threshold
+from linerate.scale.way_down import compared
+
+KEPT: dict[Standing, str] = {"below": "kept", "above": "missed", "undecided": "too close to tell"}
+
+
+def answer_lines(axis: Axis, threshold: Threshold, procedure: Procedure) -> Iterator[str]:
+    """All that a search has to say."""
+    found, runs, limits = procedure.capacity(), procedure.runs, procedure.limits
+    yield from curve_lines(axis, threshold, runs, found)
+    yield answer(axis, threshold, limits, found)
+    if text := way_down_text(axis, threshold, runs):
+        yield text
+    yield from laws_lines(axis, laws_of(axis, runs))
+    if found.kept is not None:
+        yield from headroom_lines(axis, threshold, runs, limits, found.kept)
+
+
+def run_text(reached: Reached) -> str:
+    """A run in a line."""
+    marks = {"up": "", "down": "  way down", "headroom": f"  {reached.share_percent} % of the rate"}
+    mark = marks[reached.purpose]
+    return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s{mark}"
+
+
+def curve_lines(axis: Axis, threshold: Threshold, runs: Sequence[Reached], found: Capacity) -> Iterator[str]:
+    """A line for each load that was measured."""
+    by_load: dict[int, list[Reached]] = {}
+    for run in runs:
+        if run.purpose == "up":
+            by_load.setdefault(run.load, []).append(run)
+    title = f"{threshold.metric} ms"
+    yield f"{axis:>8}  {'I/Os per s':>12}  {title:>10}  runs"
+    for load, reached in sorted(by_load.items()):
+        iops = sum(one.iops for one in reached) / len(reached)
+        time_ms = sum(one.response_ms for one in reached) / len(reached)
+        mark = "" if load not in found.undecided else "  too close to the threshold"
+        yield f"{load:>8,}  {iops:>12,.0f}  {time_ms:>10.3g}  {len(reached):>4}{mark}"
+
+
+def answer(axis: Axis, threshold: Threshold, limits: SearchLimits, found: Capacity) -> str:
+    """The largest load in a sentence."""
+    kept, missed, close = found.kept, found.missed, found.undecided
+    what = f"{axis} with a {threshold}"
+    if missed is None and not close:
+        return f"The largest load that was allowed keeps it: at least {kept:,} {what}."
+    if missed == limits.least:
+        return f"Even the smallest load, {missed:,} {axis}, misses a {threshold}."
+    if missed is None:
+        least = f"at least {kept:,} {what}" if kept is not None else f"no number of {what} is sure"
+        return (
+            f"Largest load: {least}; larger ones are too close to the threshold. More repeats or time help."
+        )
+    if kept is None:
+        return f"Largest load: at most {missed - 1:,} {what} (95 % confidence); none is surely below it."
+    if missed == kept + 1:
+        return f"Largest load: {kept:,} {what} (95 % confidence)."
+    return f"Largest load: between {kept:,} and {missed - 1:,} {what} (95 % confidence)."
+
+
+def headroom_lines(
+    axis: Axis, threshold: Threshold, runs: Sequence[Reached], limits: SearchLimits, load: int
+) -> Iterator[str]:
+    """A line for each share of the rate at the largest load."""
+    rows = list(headroom(runs, limits))
+    if not rows:
+        return
+    yield f"Headroom: shares of the rate at {load:,} {axis}, with Poisson arrivals (95 % intervals)"
+    yield f"{'share':>8}  {'I/Os per s':>12}  {'mean ms':>22}  {'p99 ms':>22}  runs  {threshold}"
+    for row in rows:
+        yield (
+            f"{row.share_percent:>6} %  {row.iops:>12,.0f}  {span(row.mean_ms):>22}  {span(row.p99_ms):>22}  "
+            f"{row.runs:>4}  {kept_text(row)}"
+        )
+
+
+def way_down_text(axis: Axis, threshold: Threshold, runs: Sequence[Reached]) -> str:
+    """What the way down shows, in one sentence; empty without one."""
+    found = compared(runs)
+    if not found:
+        return ""
+    differing = [one for one in found if one.differs]
+    if not differing:
+        loads = ", ".join(f"{one.load:,}" for one in found)
+        return f"On the way down ({loads} {axis}) nothing differs by more than repeats explain."
+    parts = (
+        f"at {one.load:,} {axis} a {threshold.metric} of {one.down_ms:.3g} ms and {one.down_iops:,.0f} I/Os per s, "
+        f"on the way up {one.up_ms:.3g} ms and {one.up_iops:,.0f}"
+        for one in differing
+    )
+    return (
+        f"The way down differs by more than repeats explain: {'; '.join(parts)}. "
+        "The SAN depends on earlier loads, or it drifts."
+    )
+
+
+def kept_text(row: Headroom) -> str:
+    """Whether a share keeps the threshold, and that the rate was not reached, if so."""
+    late = "; the rate was not reached" if row.iops < _RATE_REACHED * row.asked_iops else ""
+    return KEPT[row.standing] + late
+
+
+_RATE_REACHED = 0.95
+
+
+def span(found: MeanInterval | None) -> str:
+    """A value with its interval: `12.3 (11.9 to 12.7)`."""
+    return f"{found.centre:.3g} ({found.low:.3g} to {found.high:.3g})" if found else "-"
