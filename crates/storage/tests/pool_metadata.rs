@@ -145,6 +145,59 @@ fn a_pool_that_is_being_made_is_there_wholly_or_not_at_all() {
     assert!(found[0] > 1 && found[1] > 4, "{found:?}");
 }
 
+/// Deletes two snapshots at once, and cuts the power at many instants: all metadata is lost that is not flushed, and no
+/// data.
+#[test]
+fn a_snapshot_keeps_its_pages_until_its_deletion_is_durable() {
+    let mut executor = Executor::new();
+    let crash = CrashDisk::new(&executor.runtime(), "d0", DISK_BYTES, 4096, 1);
+    let disk: Rc<dyn Disk> = Rc::new(crash.clone());
+    let config = PoolConfig { merge_leaves: 1, ..config() };
+    let many_steps = 40;
+    let pool = run(&mut executor, |runtime| async move {
+        let pool = Pool::create(runtime, config, disk).await.unwrap();
+        let small = pool.create_volume("v0", PAGE).await.unwrap();
+        let large = pool.create_volume("v1", 64 * many_steps * PAGE).await.unwrap();
+        small.write(0, Bytes::from(vec![1; PAGE as usize]), true).await.unwrap();
+        for step in 0..many_steps {
+            large.write(64 * step * PAGE, Bytes::from(vec![2; PAGE as usize]), false).await.unwrap();
+        }
+        pool.snapshot(&["v0"], "s", 1.5).await.unwrap();
+        pool.snapshot(&["v1"], "s", 1.5).await.unwrap();
+        pool
+    });
+    crash.set_delay(50_000, 100_000);
+    let volume = pool.volume("v0").unwrap();
+    let runtime = executor.runtime();
+    let large = pool.delete_snapshot("v1", "s");
+    runtime.spawn(async move { assert_eq!(large.await, Ok(())) });
+    run(&mut executor, |runtime| async move { runtime.sleep(300_000).await });
+    let small = pool.delete_snapshot("v0", "s");
+    runtime.spawn(async move { assert_eq!(small.await, Ok(())) });
+    let metadata = COPY + COPY_BYTES;
+    let (mut there, mut gone) = (0, 0);
+    while gone < 3 {
+        let writing = volume.write(0, Bytes::from(vec![9; PAGE as usize]), false);
+        runtime.spawn(async move { assert_eq!(writing.await, Ok(())) });
+        run(&mut executor, |runtime| async move { runtime.sleep(30_000).await });
+        let mut after = Executor::new();
+        let pick = |block: u64, contents: usize| {
+            let is_data = (metadata..DISK_BYTES - metadata).contains(&(block * 4096));
+            if is_data { contents - 1 } else { 0 }
+        };
+        let disk = crash.image(&after.runtime(), 1, pick);
+        let pool = run(&mut after, |runtime| Pool::open(runtime, self::config(), Rc::new(disk))).unwrap();
+        let Ok(view) = pool.view("v0", "s") else {
+            gone += 1;
+            continue;
+        };
+        there += 1;
+        let bytes = run(&mut after, |_| view.read(0, BytesMut::zeroed(PAGE as usize))).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 1), "after {there} looks the snapshot is {:?}", &bytes[..4]);
+    }
+    assert!(there > 5, "{there}");
+}
+
 #[test]
 fn room_for_metadata_suffices_for_every_page_and_is_refused_to_others_in_time() {
     let mut executor = Executor::new();

@@ -297,6 +297,110 @@ fn a_flush_ends_when_the_others_know_of_a_failed_member() {
 }
 
 #[test]
+fn copies_agree_after_a_power_cut_while_a_failure_is_not_recorded() {
+    let (mut executor, config) = (Executor::new(), config(RaidLevel::Raid1));
+    let drives = crash_disks(&executor, 2);
+    let mut disks = as_disks(&drives);
+    let faulty = FaultyDisk::new(&executor.runtime(), disks.remove(1), 1);
+    disks.push(Rc::new(faulty.clone()));
+    let set = create(&mut executor, &config, &disks);
+    let last = set.size_bytes() - 4096;
+    for offset in [0, last] {
+        write(&mut executor, &set, offset, 4096, 1);
+    }
+    run(&mut executor, set.write(0, Bytes::from(vec![2; 4096]), false)).unwrap();
+    // A long write to another region: a failure is recorded after it.
+    drives[0].set_delay(200_000_000_000, 200_000_000_001);
+    let long = set.write(last, Bytes::from(vec![3; 4096]), false);
+    let runtime = executor.runtime();
+    runtime.spawn(async move { assert_eq!(long.await, Ok(())) });
+    let time = runtime.clone();
+    run(&mut executor, async move { time.sleep(1).await });
+    drives[0].set_delay(0, 0);
+    faulty.fail();
+    // Flags of a region go down a minute after its last write.
+    run(&mut executor, async move { runtime.sleep(62_000_000_000).await });
+    assert_eq!(set.status().state, RaidState::Degraded);
+
+    let (mut executor, set) = after_lost_caches(&config, &drives);
+    let first = run(&mut executor, set.read(0, BytesMut::zeroed(4096))).unwrap();
+    // Copies are read in turn.
+    for _ in 0..4 {
+        reads_as(&mut executor, &set, 0, 4096, first[0]);
+    }
+}
+
+#[test]
+fn rot_in_what_was_discarded_is_found() {
+    for rotten in 0..2 {
+        let (disks, config) = (disks(0..2, 8 << 20), config(RaidLevel::Raid1));
+        let mut executor = Executor::new();
+        let set = create(&mut executor, &config, &disks);
+        write(&mut executor, &set, 0, CHUNK, 7);
+        let place = find(&mut executor, &disks[rotten], 7).unwrap();
+        run(&mut executor, set.discard(0, CHUNK)).unwrap();
+        run(&mut executor, disks[rotten].write(place, Bytes::from(vec![0x55; 4096]), true)).unwrap();
+        // Copies are read in turn.
+        for _ in 0..4 {
+            reads_as(&mut executor, &set, 0, CHUNK, 0);
+        }
+    }
+}
+
+/// Writes without waiting where that is possible.
+fn write_soon(executor: &mut Executor, set: &RaidSet, offset: u64, len: u64, byte: u8) {
+    if set.write_nowait(offset, &vec![byte; len as usize], true).is_none() {
+        write(executor, set, offset, len, byte);
+    }
+}
+
+#[test]
+fn a_stripe_that_never_agreed_agrees_after_a_write_to_a_part_of_it() {
+    for failing in ["d0", "d1", "d2", "d3", "d4"] {
+        let (mut executor, disks) = (Executor::new(), disks(0..5, 8 << 20));
+        for (number, disk) in disks.iter().enumerate() {
+            let bytes = Bytes::from(vec![1 << number; 8 << 20]);
+            run(&mut executor, disk.write(0, bytes, true)).unwrap();
+        }
+        let config =
+            RaidConfig { rebuild_bytes_per_s: Some(1 << 20), ..RaidConfig::new("r0", RaidLevel::Raid5) };
+        let set = create(&mut executor, &config, &disks);
+        // The first write sets the flags of all four stripes.
+        let stripes = 4 * 4 * CHUNK;
+        for stripe in 0..4 {
+            write_soon(&mut executor, &set, stripe * 4 * CHUNK, 8192, 0x77);
+        }
+        let before = run(&mut executor, set.read(0, BytesMut::zeroed(stripes as usize))).unwrap();
+        let member = Rc::clone(&set);
+        run(&mut executor, async move { member.fail_disk(failing).await }).unwrap();
+        let after = run(&mut executor, set.read(0, BytesMut::zeroed(stripes as usize))).unwrap();
+        assert!(before == after, "without {failing} other bytes are read");
+    }
+}
+
+#[test]
+fn checksums_are_those_of_what_was_written_without_waiting() {
+    let (mut executor, disks) = (Executor::new(), disks(0..3, 64 << 20));
+    let config = config(RaidLevel::Raid5);
+    let set = create(&mut executor, &config, &disks);
+    let stripes = set.size_bytes() / (2 * CHUNK);
+    for stripe in 0..stripes {
+        write(&mut executor, &set, stripe * 2 * CHUNK, 2 * CHUNK, 1);
+    }
+    run(&mut executor, async move { set.close().await }).unwrap();
+    drop(executor);
+    // Flags are set ahead of the writes, checksums are read when they are needed.
+    let (mut executor, set) = assemble(&config, &disks);
+    let set = set.unwrap();
+    for stripe in 0..stripes {
+        write_soon(&mut executor, &set, stripe * 2 * CHUNK, 2 * CHUNK, 2);
+    }
+    for stripe in 0..stripes {
+        reads_as(&mut executor, &set, stripe * 2 * CHUNK, 2 * CHUNK, 2);
+    }
+}
+
+#[test]
 fn a_mark_of_a_lost_block_goes_when_new_contents_are_durable() {
     let (mut executor, config) = (Executor::new(), config(RaidLevel::Raid5));
     let drives = crash_disks(&executor, 3);

@@ -98,3 +98,41 @@ impl Mirror {
         self.disk.flush().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        disk::{FaultyDisk, MemoryDisk},
+        runtime::Executor,
+    };
+
+    #[test]
+    fn a_copy_is_the_old_file_or_the_new_one_or_none() {
+        let len = 2 * READ_BYTES as usize;
+        let mut found = Vec::new();
+        for operations in 0.. {
+            let mut executor = Executor::new();
+            let memory = Rc::new(MemoryDisk::new("d0", 4 << 20, 512).unwrap());
+            let disk = FaultyDisk::new(&executor.runtime(), memory, 1);
+            let region = Region::new(Rc::new(disk.clone()), 0);
+            let (is_done, file) = executor
+                .run_in_virtual_time(async move {
+                    region.rewrite(Bytes::from(vec![1; len])).await.unwrap();
+                    disk.fail_after(operations);
+                    let is_done = region.rewrite(Bytes::from(vec![2; len])).await.is_ok();
+                    disk.revive();
+                    (is_done, region.read(len as u64).await.unwrap())
+                })
+                .unwrap();
+            let bytes = file.map(|file| (file[0], file.iter().all(|byte| *byte == file[0])));
+            assert!(bytes.is_none_or(|(_, is_one_file)| is_one_file), "after {operations} operations");
+            found.push(bytes.map(|(byte, _)| byte));
+            if is_done {
+                break;
+            }
+        }
+        assert_eq!((found.first(), found.last()), (Some(&Some(1)), Some(&Some(2))));
+        assert!(found.len() > 4 && found[1..found.len() - 1].iter().all(Option::is_none), "{found:?}");
+    }
+}
