@@ -336,9 +336,10 @@ fn rot_in_what_was_discarded_is_found() {
         let (disks, config) = (disks(0..2, 8 << 20), config(RaidLevel::Raid1));
         let mut executor = Executor::new();
         let set = create(&mut executor, &config, &disks);
-        write(&mut executor, &set, 0, CHUNK, 7);
+        write(&mut executor, &set, 0, 1 << 20, 7);
         let place = find(&mut executor, &disks[rotten], 7).unwrap();
-        run(&mut executor, set.discard(0, CHUNK)).unwrap();
+        run(&mut executor, set.discard(0, 1 << 20)).unwrap();
+        assert!(disks[rotten].stats().discards > 0);
         run(&mut executor, disks[rotten].write(place, Bytes::from(vec![0x55; 4096]), true)).unwrap();
         // Copies are read in turn.
         for _ in 0..4 {
