@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from tests.mutants import ROOT, Mutant, mutants
@@ -22,3 +25,17 @@ def test_each_table_has_its_tests() -> None:
 def test_names_are_given_once() -> None:
     names = [mutant.name for mutant in mutants()]
     assert len(names) == len(set(names))
+
+
+def _packages() -> dict[str, Path]:
+    manifests = ((path, tomllib.loads(path.read_text())) for path in (ROOT / "crates").glob("*/Cargo.toml"))
+    return {manifest["package"]["name"]: path.parent for path, manifest in manifests}
+
+
+@pytest.mark.parametrize("table", [name for name, suite in SUITES.items() if not suite.is_python])
+def test_the_tests_of_a_table_exist(table: str) -> None:
+    packages = _packages()
+    for package, *tests in SUITES[table].runs:
+        folder = packages[package.removeprefix("-p=")] / "tests"
+        for name in (word.removeprefix("--test=") for word in tests if word.startswith("--test=")):
+            assert (folder / f"{name}.rs").is_file() or (folder / name / "main.rs").is_file()

@@ -184,6 +184,23 @@ fn after_a_power_cut(config: &RaidConfig, disks: &[Rc<dyn Disk>]) -> (Executor, 
 }
 
 #[test]
+fn copies_are_read_in_turn() {
+    let mut executor = Executor::new();
+    for disks in [disks(0..2, 24 << 20), as_disks(&crash_disks(&executor, 2))] {
+        let set = create(&mut executor, &config(RaidLevel::Raid1), &disks);
+        write(&mut executor, &set, 0, 4096, 1);
+        let before: Vec<u64> = disks.iter().map(|disk| disk.stats().reads).collect();
+        for _ in 0..8 {
+            if set.read_nowait(0, 4096, &mut |_| ()).is_none() {
+                reads_as(&mut executor, &set, 0, 4096, 1);
+            }
+        }
+        let reads = disks.iter().zip(before).map(|(disk, before)| disk.stats().reads - before);
+        assert_eq!(reads.collect::<Vec<_>>(), [4, 4]);
+    }
+}
+
+#[test]
 fn rot_in_any_copy_is_found_after_a_power_cut() {
     let (disks, config) = (disks(0..2, 8 << 20), config(RaidLevel::Raid1));
     let mut executor = Executor::new();

@@ -79,6 +79,7 @@ impl Group {
                 }
                 at = next;
             })?;
+            self.next_turn();
         }
         Some(())
     }

@@ -37,6 +37,7 @@ impl Group {
     async fn read_piece(self: &Rc<Self>, piece: Piece, into: BytesMut) -> Result<BytesMut, DiskError> {
         self.make_sure(piece.stripe).await;
         let position = self.choose(piece);
+        self.next_turn();
         let slot = self.geometry.slot(piece.stripe, position);
         let len = into.len();
         let quick = self.usable(slot, piece.stripe).filter(|_| !self.has_marks(slot, piece.rows()));
@@ -118,10 +119,14 @@ impl Group {
         if !self.write_intent.is_synced(piece.stripe) {
             return { usable }.next().unwrap_or(0);
         }
-        let turn = self.turn.replace(self.turn.get().wrapping_add(1));
-        let slots = self.slots.borrow();
+        let (turn, slots) = (self.turn.get(), self.slots.borrow());
         let load = |slot: &usize| (slots[*slot].reads, slot.wrapping_add(turn) % self.geometry.members);
         usable.min_by_key(load).unwrap_or(0)
+    }
+
+    /// A read of a position begins: among equally busy copies the next read takes another one.
+    pub(super) fn next_turn(&self) {
+        self.turn.set(self.turn.get().wrapping_add(1));
     }
 
     fn change_reads(&self, slot: usize, by: isize) {
