@@ -156,8 +156,9 @@ fn a_snapshot_keeps_its_pages_until_its_deletion_is_durable() {
     let many_steps = 40;
     let pool = run(&mut executor, |runtime| async move {
         let pool = Pool::create(runtime, config, disk).await.unwrap();
-        let small = pool.create_volume("v0", PAGE).await.unwrap();
+        // Layers are merged from the newest on, one leaf at a time.
         let large = pool.create_volume("v1", 64 * many_steps * PAGE).await.unwrap();
+        let small = pool.create_volume("v0", PAGE).await.unwrap();
         small.write(0, Bytes::from(vec![1; PAGE as usize]), true).await.unwrap();
         for step in 0..many_steps {
             large.write(64 * step * PAGE, Bytes::from(vec![2; PAGE as usize]), false).await.unwrap();
