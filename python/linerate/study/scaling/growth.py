@@ -26,7 +26,7 @@ from linerate.study.scaling.comparison import CaseSearch, searches
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Answer:
     """What one search says: the outcome, its figures, what keeps it from agreeing, and why that is."""
 
     outcome: ClaimOutcome
@@ -58,13 +58,13 @@ def claim_verdicts(
         ]
     alpha = ALPHA / max(sum(map(len, tested.values())), 1)
     for name, pairs in tested.items():
-        answers = [_answer(search, expected, alpha) for search, expected in pairs]
+        answers = [answer_of(search, expected, alpha) for search, expected in pairs]
         lacking = [f"Case {case}: {not_applicable[case]}." for case in cases[name] if case in not_applicable]
         yield _verdict(claims[name], cases[name], answers, lacking)
 
 
 def _verdict(
-    claim: PublishedClaim, cases: Sequence[str], answers: Sequence[_Answer], lacking: Sequence[str]
+    claim: PublishedClaim, cases: Sequence[str], answers: Sequence[Answer], lacking: Sequence[str]
 ) -> ClaimVerdict:
     outcome: ClaimOutcome = "not tested"
     outcomes = {answer.outcome for answer in answers}
@@ -88,7 +88,8 @@ def _verdict(
     )
 
 
-def _answer(search: CaseSearch, expected: Expectation, alpha: float) -> _Answer:
+def answer_of(search: CaseSearch, expected: Expectation, alpha: float) -> Answer:
+    """The answer of one search to an expectation of linear growth, at an error of `alpha`."""
     low, high = expected.load_low, expected.load_high
     curve = search.scale.parts.curve
     # The study file was checked for them.
@@ -102,7 +103,7 @@ def _answer(search: CaseSearch, expected: Expectation, alpha: float) -> _Answer:
     usable = [point for point in points if missed is None or point.load < missed]
     outcome, objection = _outcome(search, points, usable, high)
     because = "" if outcome in ("agrees", "not tested") else _because(search, points)
-    return _Answer(outcome, _figures(search, points), objection, because)
+    return Answer(outcome, _figures(search, points), objection, because)
 
 
 def _outcome(
