@@ -155,6 +155,9 @@ QUICK_MIN = {
     "raid-levels": 6,
     "sector-size": 7,
     "replication": 4,
+    "scale-threads": 6,
+    "scale-servers": 5,
+    "virtualized": 10,
 }
 
 

@@ -26,7 +26,7 @@ from linerate.study.scaling.comparison import CaseSearch, searches
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GrowthAnswer:
     """What one search says: the outcome, its figures, what keeps it from agreeing, and why that is."""
 
     outcome: ClaimOutcome
@@ -64,7 +64,7 @@ def claim_verdicts(
 
 
 def _verdict(
-    claim: PublishedClaim, cases: Sequence[str], answers: Sequence[Answer], lacking: Sequence[str]
+    claim: PublishedClaim, cases: Sequence[str], answers: Sequence[GrowthAnswer], lacking: Sequence[str]
 ) -> ClaimVerdict:
     outcome: ClaimOutcome = "not tested"
     outcomes = {answer.outcome for answer in answers}
@@ -88,7 +88,7 @@ def _verdict(
     )
 
 
-def answer_of(search: CaseSearch, expected: Expectation, alpha: float) -> Answer:
+def answer_of(search: CaseSearch, expected: Expectation, alpha: float) -> GrowthAnswer:
     """The answer of one search to an expectation of linear growth, at an error of `alpha`."""
     low, high = expected.load_low, expected.load_high
     curve = search.scale.parts.curve
@@ -103,7 +103,7 @@ def answer_of(search: CaseSearch, expected: Expectation, alpha: float) -> Answer
     usable = [point for point in points if missed is None or point.load < missed]
     outcome, objection = _outcome(search, points, usable, high)
     because = "" if outcome in ("agrees", "not tested") else _because(search, points)
-    return Answer(outcome, _figures(search, points), objection, because)
+    return GrowthAnswer(outcome, _figures(search, points), objection, because)
 
 
 def _outcome(
