@@ -155,8 +155,8 @@ QUICK_MIN = {
     "raid-levels": 6,
     "sector-size": 7,
     "replication": 4,
-    "scale-threads": 6,
-    "scale-servers": 5,
+    "scale-threads": 7,
+    "scale-servers": 6,
     "virtualized": 10,
 }
 
