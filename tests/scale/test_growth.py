@@ -140,7 +140,7 @@ def test_the_verdict_says_how_far_growth_is_linear(
 
 def test_a_bend_is_explained_with_the_work_of_the_disks(tmp_path: Path) -> None:
     reason = verdict(carried(tmp_path, soon_full)).reason
-    assert "the disks are busy 12 % of the time at 1 thread" in reason
+    assert "The disks are busy 12 % of the time at 1 thread" in reason
     assert "10 times that rate would keep them busy 120 %" in reason
     assert "At 10 threads they are busy 100 %, with 4.00 ms of work per disk I/O instead of 5.80" in reason
 

@@ -104,7 +104,7 @@ def test_the_quick_form_of_a_study_of_scale_ends_with_its_verdict(name: str, tmp
         "24 drives do not carry ten times the rate of one thread"
     )
     assert f"for {most} times the load" in verdict.measured
-    assert "the disks are busy" in verdict.reason
+    assert "The disks are busy" in verdict.reason
     rates = {}
     for run in next(one for one in searches(done) if one.case.name == "raid10").procedure.runs:
         rates.setdefault(run.load, run.iops)

@@ -73,7 +73,7 @@ def _verdict(
     elif outcomes and "not tested" not in outcomes:
         outcome = "agrees in part"
     figures = "; ".join(answer.figures for answer in answers)
-    said = dict.fromkeys(text for answer in answers for text in (answer.objection, answer.because) if text)
+    said = [text for answer in answers for text in (answer.objection, answer.because) if text]
     reason = " ".join((*said, *lacking)) or figures or "No search of this study has ended."
     return ClaimVerdict(
         claim=claim.id,
@@ -167,7 +167,7 @@ def _because(search: CaseSearch, points: Sequence[LoadGrowth]) -> str:
         return ""
     needed = busy[0] * last / first
     return (
-        f"{_name(search)}: the disks are busy {busy[0]:.0f} % of the time at {_load(search, first)}. "
+        f"The disks are busy {busy[0]:.0f} % of the time at {_load(search, first)}. "
         f"{last / first:g} times that rate would keep them busy {needed:.0f} % if each disk I/O took as long. "
         f"At {_load(search, last)} they are busy {busy[1]:.0f} %, with {work_ms[1]:.2f} ms of work per disk I/O "
         f"instead of {work_ms[0]:.2f}."
