@@ -229,10 +229,9 @@ def test_the_shipped_claims_are_whole() -> None:
         assert claim.expect or not claim.id.startswith(("nic.", "dcb.")), claim.id
         assert bool(claim.because) == (claim.needs == "hardware"), claim.id
         for expected in claim.expect:
-            one_kind = (expected.change is None) != (
-                expected.value_low is None and expected.value_high is None
-            )
-            assert one_kind, claim.id
+            has_value = expected.value_low is not None or expected.value_high is not None
+            kinds = (expected.change is not None, has_value, expected.curve is not None)
+            assert sum(kinds) == 1, claim.id
             assert expected.change is None or expected.metric in (None, *METRICS), claim.id
 
 

@@ -155,6 +155,9 @@ QUICK_MIN = {
     "raid-levels": 6,
     "sector-size": 7,
     "replication": 4,
+    "scale-threads": 7,
+    "scale-servers": 6,
+    "virtualized": 10,
 }
 
 

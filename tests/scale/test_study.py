@@ -252,7 +252,12 @@ def test_it_is_not_extended_by_blocks(tmp_path: Path) -> None:
         ("mean=20ms", "20ms", r"study file:27: scale\.until: '20ms' is no threshold"),
         ("most = 64", "most = 64\nleast = 65", r"scale\.least: loads from 65 to 64"),
         ("most = 64", 'most = 64\nover = "volumes"', r"scale\.most: up to 64 volumes, and a workload has"),
-        ("most = 64", 'most = 64\nover = "hosts"', r"scale\.over"),
+        ("most = 64", 'most = 64\nover = "disks"', r"scale\.over"),
+        ("most = 64", 'most = 64\nover = "hosts"', r"scale\.most: up to 64 hosts with 8 volumes each"),
+        ("most = 64", "most = 64\nvolumes_per_host = 2", r"scale\.volumes_per_host: it is of over"),
+        ("most = 64", "most = 64\ncurve = [1, 4, 4]", r"scale\.curve: two loads or more, each larger"),
+        ("most = 64", "most = 64\ncurve = [1, 65]", r"scale\.curve: loads from 1 to 65"),
+        ("most = 64", 'most = 64\nover = "rate"\ncurve = [1, 2]', r"scale\.curve: a paced load has the rate"),
         ("[scale]", "[repeat]\nblocks_max = 5\n[scale]", r"repeat\.blocks_max: each case is searched once"),
         ('elapsed = "2s"', 'elapsed = "2s"\nmetric = "iops"', r"metric: iops, and the file has \[scale\]"),
         (
@@ -265,7 +270,16 @@ def test_it_is_not_extended_by_blocks(tmp_path: Path) -> None:
             "settings = { outstanding = 9 }",
             "outstanding is what a search",
         ),
-        ('title = "no delayed ACK"', 'claims = ["nic.jumbo.seqread"]', "tests no published finding"),
+        (
+            'title = "no delayed ACK"',
+            'claims = ["nic.jumbo.seqread"]',
+            "nic.jumbo.seqread is not about growth",
+        ),
+        (
+            'title = "no delayed ACK"',
+            'claims = ["scale.threads"]',
+            r"scale\.curve: scale.threads is about loads that it lacks: 1, 10",
+        ),
     ],
 )
 def test_mistakes_are_named_with_their_key(old: str, new: str, words: str) -> None:

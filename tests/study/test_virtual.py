@@ -205,3 +205,98 @@ def test_the_application_sees_no_error_and_goes_on_over_the_other_path(broken: P
     figures = step.values
     assert (figures["io_errors"], figures["paths_down"]) == (0, 0)
     assert figures["failover_s"] < 1.5
+
+
+PAIR = """\
+name = "pair"
+fabric = "kernel"
+
+[link]
+rate = "100mbit"
+
+[[switch]]
+name = "sw1"
+
+[[host]]
+name = "h"
+count = 2
+port = [{ name = "p0", switch = "sw1" }]
+
+[[array]]
+name = "a1"
+port = [{ name = "p0", switch = "sw1" }]
+volume = [{ name = "v", size = "16m", count = 2 }]
+"""
+HOSTS = """\
+title = "Two hosts"
+
+[[san]]
+topology = "pair.toml"
+
+[[workload]]
+name = "read"
+file = "load.toml"
+elapsed = "1s"
+warm_up = "0.2s"
+WORKLOAD
+
+[baseline]
+settings = { BASELINE }
+
+[[case]]
+name = "other"
+settings = { CASE }
+
+[repeat]
+settle = "0s"
+"""
+LOAD = """\
+[[volume]]
+name = "v{n}"
+count = COUNT
+target = "null:1m"
+outstanding = 4
+
+[[stream]]
+name = "read"
+size = "8k"
+"""
+
+
+def carried_out_of_hosts(done: Path) -> dict[str, set[str]]:
+    """Case -> the ports of hosts that moved most of the bytes of a run."""
+    found: dict[str, set[str]] = {}
+    for path in (done / "runs").iterdir():
+        step = json.loads((path / "manifest.json").read_bytes())["steps"][0]
+        counters = step["counters"]
+        moved = {host: counters[f"port.{host}.p0.bytes_received"] for host in ("h1", "h2")}
+        found.setdefault(step["san"]["case"], set()).update(
+            host for host, count in moved.items() if count > 0.2 * max(moved.values())
+        )
+    return found
+
+
+def test_cases_differ_in_the_host_that_makes_the_load(tmp_path: Path) -> None:
+    (tmp_path / "pair.toml").write_text(PAIR)
+    (tmp_path / "load.toml").write_text(LOAD.replace("COUNT", "2"))
+    text = HOSTS.replace("WORKLOAD", 'metric = "iops"').replace("BASELINE", 'load.host = "h1"')
+    text = text.replace("CASE", 'load.host = "h2"').replace(
+        "[repeat]", "[repeat]\nblocks_min = 1\nblocks_max = 1"
+    )
+    assert carried_out_of_hosts(run(tmp_path, text)) == {"baseline": {"h1"}, "other": {"h2"}}
+
+
+def test_hosts_are_an_axis_of_a_search(tmp_path: Path) -> None:
+    (tmp_path / "pair.toml").write_text(PAIR)
+    (tmp_path / "load.toml").write_text(LOAD.replace("COUNT", "4"))
+    text = HOSTS.replace("WORKLOAD", "").replace("BASELINE", 'delayed_ack = "on"')
+    text = text.replace("CASE", 'delayed_ack = "off"')
+    text += '\n[scale]\nover = "hosts"\nuntil = "mean=2s"\nrepeats = 2\ndown = false\nheadroom = false\n'
+    done = run(tmp_path, text)
+    in_use = {}
+    for path in (done / "runs").iterdir():
+        step = json.loads((path / "manifest.json").read_bytes())["steps"][0]
+        in_use.setdefault(path.name.rpartition("-")[2], set()).update(
+            volume["netns"] for volume in step["spec"]["volumes"]
+        )
+    assert {load: len(namespaces) for load, namespaces in in_use.items()} == {"1": 1, "2": 2}

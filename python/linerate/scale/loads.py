@@ -1,4 +1,4 @@
-"""A workload at a load: so many threads, volumes, or I/Os per second."""
+"""A workload at a load: so many threads, volumes, hosts, or I/Os per second."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from linerate.workload.fewer import on_first_volumes
 from linerate.workload.spec import OpenArrival
 
 
-def at_task(plan: RunPlan, axis: Axis, task: ScaleTask, number: int) -> RunPlan:
-    """The plan of a run. Each run has a seed of its own: a modelled array would repeat itself to the last digit."""
-    if axis == "volumes":
-        plan, _ = on_first_volumes(plan, task.load)
+def at_task(plan: RunPlan, axis: Axis, task: ScaleTask, number: int, *, volumes_per_host: int = 1) -> RunPlan:
+    """The plan of a run. Each run has a seed of its own: a modelled array would repeat itself to the last digit.
+
+    The volumes of the plan are in the order of their hosts. Raises UserError for more volumes than it has.
+    """
+    if axis in ("volumes", "hosts"):
+        plan, _ = on_first_volumes(plan, task.load * (volumes_per_host if axis == "hosts" else 1))
     elif axis == "threads":
         plan = Overrides(outstanding=task.load).apply(plan)
     rate_iops = task.rate_iops or (float(task.load) if axis == "rate" else None)

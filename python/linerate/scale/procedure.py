@@ -1,4 +1,4 @@
-"""The whole procedure, without I/O: the search for the largest load, then the way down, then headroom.
+"""The whole procedure, without I/O: the search for the largest load, then the curve, the way down, and headroom.
 
     procedure = Procedure(limits)
     while (task := procedure.next()) is not None:
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linerate.scale import headroom, way_down
+from linerate.scale import curve, headroom, way_down
+from linerate.scale.curve import Curve
 from linerate.scale.reached import Reached, ScaleTask
 from linerate.scale.search import Capacity, Search, SearchLimits, runs_of
 
@@ -22,6 +23,7 @@ class Parts:
 
     down: bool = True
     headroom: bool = True
+    curve: Curve | None = None
 
 
 class Procedure:
@@ -48,6 +50,8 @@ class Procedure:
         """The run to make next; None at the end."""
         if (load := self._search.next()) is not None:
             return ScaleTask("up", load)
+        if self._parts.curve and (task := curve.next_task(self._runs, self._parts.curve)) is not None:
+            return task
         kept = self.capacity().kept
         if kept is None:
             return None
@@ -67,13 +71,17 @@ class RunsPlanned:
 
     least: int
     most: int
+    curve_most: int
     down_most: int
     headroom_most: int
 
 
 def runs_planned(limits: SearchLimits, parts: Parts) -> RunsPlanned:
-    """The fewest are those of a smallest load that misses the threshold: nothing is measured beside it then."""
+    """The fewest are those of a smallest load that misses the threshold: beside it only the curve is measured then."""
     least, most = runs_of(limits)
     headroom_most = len(headroom.SHARES_PERCENT) * headroom.repeats_of(limits)[1] if parts.headroom else 0
     down_most = way_down.LOADS_MOST if parts.down else 0
-    return RunsPlanned(least, most + down_most + headroom_most, down_most, headroom_most)
+    curve_most = parts.curve.runs if parts.curve else 0
+    most += curve_most + down_most + headroom_most
+    # Runs of the search count for the curve too.
+    return RunsPlanned(max(least, curve_most), most, curve_most, down_most, headroom_most)

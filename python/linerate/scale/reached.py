@@ -7,10 +7,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Axis = Literal["threads", "volumes", "rate"]
-Purpose = Literal["up", "down", "headroom"]
-"""up: the search for the largest load. down: a load of it once more, after the highest one. headroom: a share of the
-rate at the largest load, with Poisson arrivals."""
+Axis = Literal["threads", "volumes", "rate", "hosts"]
+"""hosts: each with its own volumes, all at the same load."""
+Purpose = Literal["up", "curve", "down", "headroom"]
+"""up: the search for the largest load. curve: a load whose rate is asked for, whether or not the search needs it.
+down: a load of the search once more, after the highest one. headroom: a share of the rate at the largest load, with
+Poisson arrivals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class ScaleTask:
         """The end of the run directory's name."""
         if self.purpose == "headroom":
             return f"-headroom-{self.share_percent}"
-        return "-down" if self.purpose == "down" else ""
+        return "" if self.purpose == "up" else f"-{self.purpose}"
 
 
 class Reached(BaseModel):

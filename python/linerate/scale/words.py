@@ -31,7 +31,12 @@ def answer_lines(axis: Axis, threshold: Threshold, procedure: Procedure) -> Iter
 
 def run_text(reached: Reached) -> str:
     """A run in a line."""
-    marks = {"up": "", "down": "  way down", "headroom": f"  {reached.share_percent} % of the rate"}
+    marks = {
+        "up": "",
+        "curve": "  curve",
+        "down": "  way down",
+        "headroom": f"  {reached.share_percent} % of the rate",
+    }
     mark = marks[reached.purpose]
     return f"  {reached.load:>8,}  {reached.response_ms:>10.3g} ms  {reached.iops:>12,.0f} I/Os per s{mark}"
 
@@ -40,7 +45,7 @@ def curve_lines(axis: Axis, threshold: Threshold, runs: Sequence[Reached], found
     """A line for each load that was measured."""
     by_load: dict[int, list[Reached]] = {}
     for run in runs:
-        if run.purpose == "up":
+        if run.purpose in ("up", "curve"):
             by_load.setdefault(run.load, []).append(run)
     title = f"{threshold.metric} ms"
     yield f"{axis:>8}  {'I/Os per s':>12}  {title:>10}  runs"

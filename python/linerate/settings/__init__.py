@@ -18,12 +18,13 @@ from linerate.settings.catalogue import (
 )
 from linerate.settings.fabric import OF_ADAPTERS, RING_FRAMES_MAX, USER_FABRIC, USER_FABRIC_ALWAYS
 from linerate.settings.faults import FAULTS, faults_text
-from linerate.settings.load import LAN
+from linerate.settings.load import HOST, LAN
 from linerate.settings.multipath import PATHS
 from linerate.settings.san_setting import ModelField, SanSetting
 
 __all__ = [
     "FAULTS",
+    "HOST",
     "LAN",
     "OF_ADAPTERS",
     "PATHS",

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from linerate.setting import Choice, Number, OnOff
+from linerate.setting import Choice, Number, OnOff, Value, Written
 from linerate.settings.san_setting import AS_LOADED, ModelField, SanSetting
 from linerate.workload.spec import OpenArrival
 
 LAN = "load.lan"
+HOST = "load.host"
 
 
 def _constant_rate(iops: Any) -> OpenArrival:
     return OpenArrival(process="deterministic", rate_iops=iops)
 
 
+def _host(value: Value) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(value)
+    return value.strip()
+
+
 SETTINGS = (
+    SanSetting(
+        name=HOST,
+        title="Host of the load",
+        applier="load",
+        kind=Written("the name of a host of the SAN", _host),
+        default="all hosts",
+        doc="""The one host that makes the load, on its own volumes. Cases that differ in it compare hosts: a
+        virtual machine with the host that it runs on, or two adapters. Other settings still go to all hosts.""",
+    ),
     SanSetting(
         name="load.session",
         title="Session sharing",

@@ -19,6 +19,7 @@ from linerate.results.files import write_atomically
 from linerate.study.directory import VERDICTS, VERDICTS_JSON, StudyDirectory, Verdicts
 from linerate.study.judgement import judgement_of
 from linerate.study.repeat import missing, repeated
+from linerate.study.scaling import claim_verdicts
 
 
 def judged(directory: StudyDirectory) -> Verdicts:
@@ -55,6 +56,9 @@ def _claims(
 ) -> Iterator[ClaimVerdict]:
     """The verdicts on the study's claims, each from the comparison that it speaks of."""
     known = shipped_claims()
+    if directory.study.scale is not None:
+        yield from claim_verdicts(directory, known, not_applicable)
+        return
     virtual = any(san.topology is not None for san in directory.study.sans)
     tests: dict[tuple[str, tuple[str, ...]], dict[str, list[str]]] = {}
     for test in directory.study.claims:

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from linerate.san import Topology
-from linerate.scale import Axis, Parts, SearchLimits, Threshold
+from linerate.scale import Axis, Curve, Parts, SearchLimits, Threshold
 from linerate.scale.search import ALPHA
 from linerate.setting import Value
 from linerate.workload.spec import FrozenSpec, RunSpec
@@ -146,6 +146,14 @@ class Scale(FrozenSpec):
     """Relative gap at which a search ends."""
     down: bool = True
     headroom: bool = True
+    curve: tuple[PositiveInt, ...] = ()
+    """Loads whose rates show how the rate grows; none: no curve."""
+    curve_repeats: int = Field(default=4, ge=2)
+    """Runs of each load of the curve."""
+    linear_margin: float = Field(default=0.1, gt=0, lt=1)
+    """Growth is linear if the rate per unit of load stays within this of that of the curve's first load."""
+    volumes_per_host: PositiveInt = 1
+    """Over hosts: how many volumes each has. The first ones are the first host's."""
 
     def limits(self, searches: int) -> SearchLimits:
         """The limits of one of so many searches: the answers of all hold together with 95 %."""
@@ -161,7 +169,8 @@ class Scale(FrozenSpec):
     @property
     def parts(self) -> Parts:
         """What is measured beside the largest load."""
-        return Parts(self.down, self.headroom)
+        curve = Curve(self.curve, self.curve_repeats) if self.curve else None
+        return Parts(self.down, self.headroom, curve)
 
 
 class Study(FrozenSpec):

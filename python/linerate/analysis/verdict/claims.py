@@ -12,10 +12,11 @@ is a figure's name (none: the workload's own). `change` is higher, lower or none
 percent, or in points. Direction and size are judged apart. The size agrees if the estimate is between the bounds and
 its interval is no wider than they are apart; it differs if the whole interval is outside. With `change` none, the whole
 interval has to be between the bounds, which take the place of the study's margin. Or `value_low`, `value_high` bound
-the case's own figure. Every expectation has to come true for a claim to agree. `published_percent` is the published
-change itself, to be shown beside the measured one. `network_mib_s` is what the publication's own network was seen to
-carry (`network` says where), for findings about disks: a change that was measured without that network is reported with
-its rest behind one.
+the case's own figure. `curve = "linear"` is about the rate as the load grows from `load_low` to `load_high`; only a
+study with [scale] tests it (`linerate.study.scaling`). Every expectation has to come true for a claim to agree.
+`published_percent` is the published change itself, to be shown beside the measured one. `network_mib_s` is what the
+publication's own network was seen to carry (`network` says where), for findings about disks: a change that was
+measured without that network is reported with its rest behind one.
 
 `needs = "hardware"` is not a verdict: on real hosts such a claim is judged like any other. On a virtual SAN it is not,
 even if the setting could be written there: what was published is not in it.
@@ -31,7 +32,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from linerate.analysis.limits.attribution import Attribution
 from linerate.analysis.verdict.case_values import CaseValue, bounds_words, metric_name, value_lines
@@ -67,6 +68,15 @@ class Expectation(_Data):
     value_low: float | None = None
     value_high: float | None = None
     published_percent: float | None = None
+    curve: Literal["linear"] | None = None
+    load_low: PositiveInt | None = None
+    load_high: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _curve_has_ends(self) -> Expectation:
+        if self.curve and (self.load_low is None or self.load_high is None):
+            raise ValueError("a curve needs load_low and load_high")
+        return self
 
     def covers(self, workload: str) -> bool:
         """Whether it speaks of this workload. Of one on a congested SAN only where it says so: a line that is full

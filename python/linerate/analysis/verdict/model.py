@@ -17,7 +17,7 @@ Verdict = Literal["better", "slightly better", "no difference", "slightly worse"
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 GAINS: frozenset[Verdict] = frozenset({"better", "slightly better"})
 LOSSES: frozenset[Verdict] = frozenset({"worse", "slightly worse"})
-ClaimOutcome = Literal["agrees", "differs", "needs hardware", "not tested"]
+ClaimOutcome = Literal["agrees", "agrees in part", "differs", "needs hardware", "not tested"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linerate.host import catalogue
+from linerate.settings import HOST
 from linerate.study import RealHost, San, Study
-from linerate.study.laboratory.places import owners, reached
+from linerate.study.laboratory.places import loading, owners, reached
 
 _SHOWN = 3
 
@@ -35,10 +36,19 @@ def host_lines(study: Study, san: San) -> Iterator[str]:
 def _loads(study: Study, san: San, host: RealHost) -> Iterator[str]:
     """Workload by workload, the volumes that this host loads."""
     for workload in study.workloads:
-        if workload.san == san.name and workload.spec is not None:
-            taken = zip(workload.spec.volumes, owners(san.hosts), strict=False)
+        if workload.san != san.name or workload.spec is None:
+            continue
+        cases: dict[object, list[str]] = {}
+        for case in study.cases:
+            if workload.name in case.workloads:
+                cases.setdefault(study.settings(san.name, case.name).get(HOST), []).append(case.name)
+        for named, of in cases.items():
+            if named not in (None, host.name):
+                continue
+            hosts = loading(san.hosts, {HOST: host.name} if named else {})
+            taken = zip(workload.spec.volumes, owners(hosts), strict=False)
             own = [volume.name for volume, owner in taken if owner == host.name]
-            yield f"{workload.name}: {_named(own)}"
+            yield f"{workload.name}: {_named(own)}" + (f", for {', '.join(of)}" if named else "")
 
 
 def _named(volumes: list[str]) -> str:

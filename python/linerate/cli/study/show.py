@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from json import dumps
 
 import typer
 
-from linerate.analysis.verdict import ALPHA, plan_looks
+from linerate.analysis.verdict import ALPHA, plan_looks, shipped_claims
 from linerate.analysis.verdict.power import detectable
 from linerate.cli.study.comparison import comparison_lines, decided, progress_line
 from linerate.cli.study.places import host_lines, runs_here
@@ -80,6 +80,8 @@ def show_plan(study: Study, *, json: bool) -> None:
         settings = case.settings if number == 0 else {name: case.settings[name] for name in case.changed}
         shown = ", ".join(f"{name} {_value(value)}" for name, value in settings.items())
         typer.echo(f"  {'baseline' if number == 0 else 'case'} {case.name}: {shown or 'as found'}")
+    for line in needs_lines(study):
+        typer.echo(f"  needs {line}")
     later = "later blocks hold the same in another order"
     if study.scale is not None:
         later = f"each is searched for {scale_text(study.scale)}"
@@ -92,6 +94,16 @@ def show_plan(study: Study, *, json: bool) -> None:
         repeated = f"{planned.least} to {planned.most} runs of each"
     typer.echo(f"  {repeated}: {span_text(duration.least_s, duration.most_s)}")
     typer.echo(f"  certainty: {certainty_text(study)}")
+
+
+def needs_lines(study: Study) -> Iterator[str]:
+    """What the published findings need that a study tests on hosts that exist."""
+    if any(san.topology is not None for san in study.sans):
+        return
+    known = shipped_claims()
+    for name in dict.fromkeys(test.claim for test in study.claims):
+        if known[name].needs == "hardware":
+            yield f"hardware for {name}: {known[name].because}"
 
 
 def blocks_text(least: int, most: int) -> str:

@@ -121,7 +121,7 @@ def _part(shown: SearchShown) -> SearchPart:
 def _by_load(runs: Sequence[Reached]) -> list[tuple[int, list[Reached]]]:
     found: dict[int, list[Reached]] = {}
     for run in runs:
-        if run.purpose == "up":
+        if run.purpose in ("up", "curve"):
             found.setdefault(run.load, []).append(run)
     return sorted(found.items())
 

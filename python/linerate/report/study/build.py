@@ -43,7 +43,7 @@ _DRAWN = ("lan_mib_s", "iscsi_share_percent", "retransmit_percent", "host_cpu_pe
 _POINTLESS = {"lan_mib_s": "iscsi_share_percent"}  # LAN traffic alone has nothing to share the line with
 RunLinks = Mapping[tuple[str, str], str]
 """(case, workload) -> the address of a run report."""
-_CLAIMS = ("differs", "agrees", "not tested", "needs hardware")
+_CLAIMS = ("differs", "agrees in part", "agrees", "not tested", "needs hardware")
 
 
 @dataclass(frozen=True, slots=True)

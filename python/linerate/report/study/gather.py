@@ -21,6 +21,7 @@ from linerate.study.directory import Verdicts
 from linerate.study.journal import StepDone
 from linerate.study.judge import judged
 from linerate.study.laboratory.settings import changed_topology
+from linerate.study.model import Scale
 from linerate.study.scaling import searches, sentences
 
 _ALPHA = 0.05
@@ -278,10 +279,25 @@ def _search_method(study: Study) -> tuple[tuple[str, str], ...]:
             "the smallest and the largest ratio of the ends of two searches; all intervals hold together with 95 %; "
             f"margin {100 * study.margin:g} %",
         ),
+        *_curve_method(scale),
         ("settling", f"{study.repeat.settle_s:g} s after every change of settings"),
         *(
             (one.title, f"{one.elapsed_s:g} s measured after {one.warmup_s:g} s of warm-up")
             for one in study.workloads
+        ),
+    )
+
+
+def _curve_method(scale: Scale) -> tuple[tuple[str, str], ...]:
+    if not scale.curve:
+        return ()
+    loads = ", ".join(f"{load:,}" for load in scale.curve)
+    return (
+        (
+            "growth",
+            f"{loads} {scale.over}, the first {scale.curve_repeats} runs of each: the rate per unit of load against "
+            "that of the first load by Welch's t interval of the logarithms; all intervals hold together with 95 %; "
+            f"margin {100 * scale.linear_margin:g} %",
         ),
     )
 

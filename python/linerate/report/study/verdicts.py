@@ -53,6 +53,7 @@ _TITLE_MAX = 36
 _FORMS = ("full", "plain", "short")
 _CLAIMS = {
     "agrees": "agree",
+    "agrees in part": "agree in part",
     "differs": "differ",
     "needs hardware": "need hardware",
     "not tested": "not tested",
@@ -154,7 +155,7 @@ def closing_lines(page: StudyPage) -> list[str]:
         )
         lines.append(f"published findings: {counted}")
         for claim in page.claims:
-            if claim.verdict == "differs":
+            if claim.verdict in ("differs", "agrees in part"):
                 compared = f" ({page.compared(claim)})" if page.compared(claim) else ""
                 lines.append(
                     f"  {claim.claim}: published {claim.published} for {claim.change}; "

@@ -1,13 +1,15 @@
-"""Hosts that exist, as a study file names them."""
+"""Hosts as a study file names them: those that exist, their volumes, and the one that makes the load of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from linerate.cluster import is_ssh_host
 from linerate.errors import UserError
+from linerate.san import volume_urls
+from linerate.settings import HOST
 from linerate.study.file.model import RealHostTable
-from linerate.study.model import RealHost
+from linerate.study.model import RealHost, San, Settings, Workload
 from linerate.workload.overrides import fill_number
 from linerate.workload.url import parse_target
 
@@ -63,4 +65,37 @@ def _unfit_url(host: RealHost, url: str) -> Iterator[tuple[str, str]]:
         yield (
             f"{host.name}: a secret in the URL of a volume, which every copy of the study would keep",
             "set LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD where the study is run",
+        )
+
+
+def volumes_by_host(san: San) -> Mapping[str, int]:
+    """How many volumes each host of a SAN sees, in the order in which workloads take them."""
+    if san.topology is None:
+        return {host.name: len(host.volumes) for host in san.hosts}
+    return {host.name: len(volume_urls(san.topology, host.name)) for host in san.topology.hosts}
+
+
+def volumes_there(san: San) -> int:
+    """How many volumes a workload finds: those of all hosts together, or of the array where there are no hosts."""
+    if san.clock == "virtual" and san.topology is not None:
+        return sum(len(array.volumes) for array in san.topology.arrays)
+    return sum(volumes_by_host(san).values())
+
+
+def unfit_load_host(san: San, workload: Workload, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Why a case cannot have its load from the host that it names, and what to write instead."""
+    named = settings.get(HOST)
+    if named is None or workload.spec is None:
+        return
+    if san.clock == "virtual":
+        yield f"{HOST}: {san.name} is computed and has no hosts", f"leave {HOST} out"
+        return
+    there = volumes_by_host(san)
+    if named not in there:
+        yield f"{HOST}: {san.name} has no host {named}", f"there is {', '.join(there)}"
+    elif len(workload.spec.volumes) > there[str(named)]:
+        needed = len(workload.spec.volumes)
+        yield (
+            f"{HOST}: {workload.name} needs {needed} volumes and {named} has {there[str(named)]}",
+            "give the host more volumes, or take a workload with fewer",
         )

@@ -182,13 +182,13 @@ class ScaleTable(FrozenSpec):
     """[scale]: each case is searched for the largest load that keeps a threshold of response time."""
 
     over: Axis = "threads"
-    """What grows: threads (I/Os in flight per volume), volumes, or rate (I/Os per second)."""
+    """What grows: threads (I/Os in flight per volume), volumes, rate (I/Os per second), or hosts."""
     until: str = "mean=20ms"
     """Threshold of response time: mean=20ms, p50=, p95= or p99=."""
     least: PositiveInt = 1
     """Smallest load."""
     most: PositiveInt | None = None
-    """Largest load; 256, or all volumes, if not given."""
+    """Largest load; 256, or all volumes or hosts, if not given."""
     repeats: int = Field(default=6, ge=2, le=50)
     """Most runs of a load that is hard to decide."""
     resolution_percent: float = Field(default=0.0, ge=0, le=50)
@@ -197,6 +197,14 @@ class ScaleTable(FrozenSpec):
     """Measure a few loads once more after the highest one."""
     headroom: bool = True
     """Measure 70, 80 and 90 % of the rate at the largest load, with Poisson arrivals."""
+    curve: tuple[PositiveInt, ...] = ()
+    """Loads in rising order that are all measured, to judge whether the rate grows linearly."""
+    curve_repeats: int = Field(default=4, ge=2, le=50)
+    """Runs of each load of the curve."""
+    linear_margin_percent: float = Field(default=10.0, gt=0, lt=100)
+    """Growth is linear if the rate per thread (or host) stays within this of that of the curve's first load."""
+    volumes_per_host: PositiveInt | None = None
+    """Over hosts with clock = "virtual": the volumes of each host, which there is a share of the load."""
 
 
 class QuickTable(FrozenSpec):

@@ -16,12 +16,12 @@ from linerate.analysis.metric import LARGEST_LOAD
 from linerate.analysis.verdict import METRICS, find_metric, shipped_claims
 from linerate.errors import UserError
 from linerate.lab.cpu_idle import WAIT
-from linerate.san import Topology, load_topology, volume_urls
+from linerate.san import Topology, load_topology
 from linerate.settings import FAULTS, faults_text
 from linerate.study.file.factors import combinations
-from linerate.study.file.hosts import real_host, unfit_hosts
+from linerate.study.file.hosts import real_host, unfit_hosts, unfit_load_host, volumes_there
 from linerate.study.file.model import CaseTable, ClaimTable, SanTable, StudyFile, WorkloadTable
-from linerate.study.file.scale import scale_of, unfit_for_scale
+from linerate.study.file.scale import scale_of, unfit_for_scale, unfit_without_scale
 from linerate.study.laboratory.settings import check_on, check_setting
 from linerate.study.model import Case, ClaimTest, Repeat, San, Scale, SettingValue, Study, Workload
 from linerate.study.plan import StudyPlan, StudyStep
@@ -157,16 +157,19 @@ class _Reader:
         return study
 
     def _can_be_had(self, study: Study) -> None:
-        """Paths and faults are of a topology, and of a run's length."""
+        """Hosts are of a SAN, paths and faults of a topology and of a run's length."""
         numbers = {table.name: number for number, table in enumerate(self.file.case)}
         for case in study.cases:
             key: Key = ("case", numbers[case.name]) if case.name in numbers else ("baseline",)
             for workload in map(study.workload, case.workloads):
-                topology = study.san(workload.san).topology
+                san, settings = study.san(workload.san), study.settings(workload.san, case.name)
+                for what, accepted in unfit_load_host(san, workload, settings):
+                    self._error(key, what, accepted)
+                topology = san.topology
                 if topology is None or workload.spec is None:
                     continue
                 try:
-                    check_on(topology, study.settings(workload.san, case.name), workload.elapsed_s)
+                    check_on(topology, settings, workload.elapsed_s)
                 except UserError as error:
                     self._error(key, f"under {workload.name}: {error.message}", error.hint)
 
@@ -279,11 +282,13 @@ class _Reader:
     def _scale(self, workloads: Sequence[Workload]) -> Scale | None:
         table = self.file.scale
         if table is None:
+            for one, what, accepted in unfit_without_scale(self.file):
+                self._error(one, what, accepted)
             return None
-        unfit = list(unfit_for_scale(self.file, workloads, self.blocks))
+        unfit = list(unfit_for_scale(self.file, workloads, self.sans, self.blocks))
         for one, what, accepted in unfit:
             self._error(one, what, accepted)
-        return None if unfit else scale_of(table, workloads)
+        return None if unfit else scale_of(table, workloads, self.sans)
 
     def _san_of(self, key: Key, table: WorkloadTable) -> San | None:
         if table.san is None:
@@ -308,8 +313,10 @@ class _Reader:
             if san.topology
             else 0
         )
-        there = _volumes_of(san)
-        if len(run.spec.volumes) > there:
+        there = volumes_there(san)
+        # Where there is no network, workload volumes may share an array's volume.
+        is_shared = san.clock == "virtual" and there > 0 and len(run.spec.volumes) % there == 0
+        if len(run.spec.volumes) > there and not is_shared:
             self._error(
                 (*key, "file"),
                 f"{len(run.spec.volumes)} volumes are needed and {san.name} has {there}",
@@ -502,13 +509,6 @@ def _fits(name: str, pattern: str) -> bool:
 def _is_computable(topology: Topology | None) -> bool:
     """Whether a topology has all that there is in modelled time, and knows how long it takes."""
     return topology is not None and len(topology.arrays) == 1 and topology.arrays[0].storage is not None
-
-
-def _volumes_of(san: San) -> int:
-    """How many volumes all hosts of a SAN see together."""
-    if san.topology is None:
-        return sum(len(host.volumes) for host in san.hosts)
-    return sum(len(volume_urls(san.topology, host.name)) for host in san.topology.hosts)
 
 
 def _text(value: SettingValue) -> str:

@@ -10,7 +10,7 @@ around the hosts cannot be changed from here: such settings are refused.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from linerate.cluster import apportion
 from linerate.errors import HostError, InternalError, UserError
 from linerate.host import HostJournal, HostSettings, HostTarget, catalogue, unproven
 from linerate.run import Here, Load
-from linerate.settings import applied_by, is_of_topology
+from linerate.settings import HOST, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.measure import LaboratoryRun, measure, placed
-from linerate.study.laboratory.places import owners, place, placed_volume, reached
+from linerate.study.laboratory.places import loading, owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
-from linerate.study.model import RealHost, San, Settings, Study, Workload
+from linerate.study.model import RealHost, San, Settings, SettingValue, Study, Workload
 from linerate.volumes import Cleared, Consent, Look, written
 from linerate.workload import RunSpec
 
@@ -86,7 +86,8 @@ class HostLaboratory:
                 continue
             with ExitStack() as stack:
                 up = _Up(san.hosts, cluster=_cluster(san, stack))
-                for workload in loads:
+                for workload, settings in _loads_on(study, san, loads):
+                    up.settings = settings
                     run = self._run(up, workload, self._folder, {})
                     spec = placed(workload, run)
                     looks = run.loader.look(spec, written(spec))
@@ -94,7 +95,7 @@ class HostLaboratory:
         return tuple(found.values())
 
     def _run(self, up: _Up, workload: Workload, directory: Path, record: Mapping[str, Any]) -> LaboratoryRun:
-        volumes = [placed_volume(url) for host in up.hosts for url in host.volumes]
+        volumes = [placed_volume(url) for host in up.loading for url in host.volumes]
         loader = _Hosts(up, workload)
         return LaboratoryRun(workload, up.settings, volumes, directory, record, self._consent, loader)
 
@@ -168,6 +169,11 @@ class _Up:
     readback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By host."""
 
+    @property
+    def loading(self) -> Sequence[RealHost]:
+        """The hosts that make the load."""
+        return loading(self.hosts, self.settings)
+
     def all_do(self, work: Callable[[_HostApplier], T]) -> dict[str, T]:
         """On all hosts at once; every one comes to its end before the first error is raised."""
         with ThreadPoolExecutor(len(self.appliers)) as pool:
@@ -204,6 +210,16 @@ class _Up:
         }
 
 
+def _loads_on(
+    study: Study, san: San, workloads: Iterable[Workload]
+) -> Iterator[tuple[Workload, Mapping[str, SettingValue]]]:
+    """Each workload with each choice of the host that makes it."""
+    for workload in workloads:
+        cases = [case.name for case in study.cases if workload.name in case.workloads]
+        for host in dict.fromkeys(study.settings(san.name, case).get(HOST) for case in cases):
+            yield workload, {} if host is None else {HOST: host}
+
+
 def _cluster(san: San, stack: ExitStack) -> Cluster | None:
     """Workers on its hosts; none if this machine is the only one."""
     if all(host.is_here for host in san.hosts):
@@ -220,7 +236,7 @@ class _Hosts:
     def __init__(self, up: _Up, workload: Workload) -> None:
         self._up = up
         names = [volume.name for volume in workload.spec.volumes] if workload.spec else []
-        self._owners = dict(zip(names, owners(up.hosts), strict=False))
+        self._owners = dict(zip(names, owners(up.loading), strict=False))
         self._lost: Callable[[], Mapping[str, str]] = dict
 
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:

@@ -1,5 +1,8 @@
 """A SAN whose array is computed and not run: loads go straight onto its volumes, in the modelled time of its disks.
 
+A workload with more volumes than the array has uses each of
+them several times: volumes of several hosts that are parts of one RAID set.
+
 There is no network, no host and no array process: only the disks and the layers above them in the array are
 measured, the machine's own speed has no part in it, and minutes take seconds. It has the settings of loads and disks
 only.
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +54,13 @@ class ModelledSan:
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Computes the run of the workload on an array that is new."""
         (array,) = changed_topology(self._as_built, self._settings).arrays
+        asked = len(workload.spec.volumes) if workload.spec else 0
+        dealt = islice(cycle(array.volumes), max(asked, len(array.volumes)))
         return measure(
             LaboratoryRun(
                 workload,
                 self._settings,
-                tuple(Placed(array_url(volume.name)) for volume in array.volumes),
+                tuple(Placed(array_url(volume.name)) for volume in dealt),
                 directory,
                 {**record, "facts": dict(self.facts())},
                 Consent.nothing(),

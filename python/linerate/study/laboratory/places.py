@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from linerate.cluster import Endpoint, ssh_endpoint
+from linerate.settings import HOST
 from linerate.study.laboratory.measure import Placed
-from linerate.study.model import RealHost
+from linerate.study.model import RealHost, Settings
 from linerate.workload.url import parse_target
+
+
+def loading(hosts: Iterable[RealHost], settings: Settings) -> Sequence[RealHost]:
+    """The hosts that make the load: all, or the one that the settings name."""
+    named = settings.get(HOST)
+    return [host for host in hosts if named in (None, host.name)]
 
 
 def owners(hosts: Iterable[RealHost]) -> list[str]:

@@ -18,7 +18,7 @@ from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits
 from linerate.run import VirtualSan, watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
-from linerate.settings import REPLICATION, applied_by, is_of_topology
+from linerate.settings import HOST, REPLICATION, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.fault_timeline import FaultTimeline
 from linerate.study.laboratory.faults import faults_of
@@ -198,7 +198,10 @@ class _Up:
 
     def _volumes(self, arrays: Collection[str] | None = None) -> Iterator[Placed]:
         """In the order in which workloads take them; of some arrays only, if these are named."""
+        named = self._settings.get(HOST)
         for host in self._as_built.hosts:
+            if named not in (None, host.name):
+                continue
             namespace = self._lab.namespace(host.name).path
             paths = paths_of(self._as_built, host.name, self._settings)
             for array in self._as_built.arrays:

@@ -15,10 +15,11 @@ from linerate.analysis.verdict import ALPHA, Effect, Judgement, Verdict
 from linerate.errors import UserError
 from linerate.scale import Capacity, Procedure
 from linerate.study.directory import StudyDirectory
+from linerate.study.journal import LoadMeasured
 from linerate.study.model import Case, Scale, Study, Workload
 from linerate.study.scaling.searching import Searching, largest_load
 
-_WORDS = {"threads": "threads", "volumes": "volumes", "rate": "I/Os per second"}
+_WORDS = {"threads": "threads", "volumes": "volumes", "rate": "I/Os per second", "hosts": "hosts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class CaseSearch:
     scale: Scale
     procedure: Procedure
     ended: bool
+    entries: tuple[LoadMeasured, ...] = ()
+    """Its runs, as the journal has them."""
 
     @property
     def found(self) -> Capacity:
@@ -65,7 +68,8 @@ def searches(directory: StudyDirectory) -> tuple[CaseSearch, ...]:
             if step is None or not (runs := directory.loads.get(step.key)):
                 continue
             procedure = Searching(study, step, runs).procedure
-            found.append(CaseSearch(case, workload, study.scale, procedure, step.key in directory.measured))
+            ended = step.key in directory.measured
+            found.append(CaseSearch(case, workload, study.scale, procedure, ended, tuple(runs)))
     return tuple(found)
 
 

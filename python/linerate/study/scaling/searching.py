@@ -51,7 +51,7 @@ class Searching:
         self._tried += 1
         if entry.state == "complete":
             self.procedure.record(entry.reached)
-            if entry.reached.purpose == "up":
+            if entry.reached.purpose in ("up", "curve"):
                 self._values[entry.reached.load] = entry.values
 
     def next(self) -> ScaleTask | None:
@@ -62,7 +62,13 @@ class Searching:
         """The workload at a load, with I/Os of its own."""
         assert workload.spec is not None
         run = PlannedRun(spec=workload.spec, name=workload.name, label=workload.name)
-        (made,) = at_task(RunPlan(workload.name, [PlanStep(run)]), self._scale.over, task, 0).steps()
+        (made,) = at_task(
+            RunPlan(workload.name, [PlanStep(run)]),
+            self._scale.over,
+            task,
+            0,
+            volumes_per_host=self._scale.volumes_per_host,
+        ).steps()
         seed = StudyPlan(self._study).io_seed(self._step, self._tried)
         return workload.model_copy(update={"spec": made.spec}).seeded(seed)
 
