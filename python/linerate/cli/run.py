@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from linerate.cli.job import flags
+from linerate.cli.job.load_hosts import Hosts
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.page import Page, with_page
 from linerate.cli.place import place_of
@@ -56,6 +57,7 @@ def run(
     hosts: flags.Hosts = None,
     hosts_python: flags.HostsPython = "python3",
     hosts_address: flags.HostsAddress = None,
+    hosts_ports: flags.HostsPorts = None,
     wait: flags.WaitForLab = False,
     output: flags.Output = None,
     no_report: flags.NoReport = False,
@@ -69,7 +71,6 @@ def run(
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
-    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.workload import Overrides
 
     asked = options.Asked.of(words or [], preset)
@@ -88,7 +89,7 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    where, maps = Where(VirtualTime.of(virtual_time, hosts), hosts, hosts_python, hosts_address), map_ or []
+    where, maps = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports), map_ or []
     fitted = options.fitted(asked, overrides, where.targets(target or [], maps), maps, volumes, strict=strict)
     if dry_run:
         _show(fitted, where)
@@ -109,9 +110,16 @@ class Where:
     """Where the load runs: in this process unless something else is asked for."""
 
     virtual_time: VirtualTime | None
-    hosts: str | None
-    python: str
-    address: str | None
+    hosts: Hosts | None
+
+    @classmethod
+    def of(
+        cls, virtual_time: Path | None, hosts: str | None, python: str, address: str | None, ports: str | None
+    ) -> Where:
+        """As the options say. Raises UserError."""
+        from linerate.cli.job.virtual_time import VirtualTime
+
+        return cls(VirtualTime.of(virtual_time, hosts), Hosts.of(hosts, python, address, ports))
 
     def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
         """Those of the command line; in virtual time without any, the volumes of the array."""
@@ -127,10 +135,7 @@ class Where:
         elif self.hosts is None:
             yield Here()
         else:
-            from linerate.cluster import Cluster, ssh_endpoints
-
-            places = ssh_endpoints(self.hosts.split(","), self.python)
-            with Cluster(places, address=self.address) as cluster:
+            with self.hosts.cluster() as cluster:
                 yield cluster
 
 

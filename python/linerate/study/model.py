@@ -56,6 +56,8 @@ class San(FrozenSpec):
     """What is particular about it: these replace the baseline's and hold for every case that does not change them."""
     control_address: str | None = None
     """This machine's address as the hosts reach it; null: the address of its name."""
+    control_ports: str | None = None
+    """FIRST-LAST: where this machine and the workers on the hosts listen; null: the kernel chooses."""
 
 
 class Workload(FrozenSpec):

@@ -90,6 +90,8 @@ class SanTable(FrozenSpec):
     """What is particular about it: these replace the baseline's; a case's own changes replace them."""
     control_address: str | None = None
     """This machine's address as the hosts reach it; the address of its name if not given."""
+    control_ports: str | None = None
+    """FIRST-LAST: the TCP ports of the control network that are used, here and on the hosts; free ones if not given."""
     host: tuple[RealHostTable, ...] = ()
 
 
