@@ -55,7 +55,7 @@ def run(
     blocks: flags.Blocks = None,
     virtual_time: flags.VirtualTime = None,
     hosts: flags.Hosts = None,
-    hosts_python: flags.HostsPython = "python3",
+    hosts_python: flags.HostsPython = None,
     hosts_address: flags.HostsAddress = None,
     hosts_ports: flags.HostsPorts = None,
     wait: flags.WaitForLab = False,
@@ -114,7 +114,12 @@ class Where:
 
     @classmethod
     def of(
-        cls, virtual_time: Path | None, hosts: str | None, python: str, address: str | None, ports: str | None
+        cls,
+        virtual_time: Path | None,
+        hosts: str | None,
+        python: str | None,
+        address: str | None,
+        ports: str | None,
     ) -> Where:
         """As the options say. Raises UserError."""
         from linerate.cli.job.virtual_time import VirtualTime

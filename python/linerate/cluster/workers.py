@@ -69,10 +69,9 @@ class _WorkerProcess(ProcessInterface):
 
     async def start(self) -> None:
         place = self._place
-        command = (place.python, "-P", "-m", "linerate.cluster.worker", place.name)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                place.wrap(command),
+                place.command("linerate.cluster.worker", place.name),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -308,7 +307,7 @@ class Cluster:
                 if failure := self._workers()[name].failure:
                     raise HostError(
                         f"host {name}: the worker did not start: {failure}",
-                        "is Linerate installed there, and reachable without a password?",
+                        "`linerate hosts check` says what is missing there, `linerate hosts install` brings Linerate",
                     )
             if time.monotonic() > until:
                 raise HostError(

@@ -28,8 +28,8 @@ class RealHost(FrozenSpec):
     """[user@]address; null is this machine, unless there is `reach`."""
     reach: tuple[str, ...] = ()
     """The words that stand before a command to run it there, in place of ssh."""
-    python: str = "python3"
-    """The Python there that has Linerate."""
+    python: str | None = None
+    """The Python there that has Linerate; null: what `linerate hosts install` brought, else `python3`."""
     sudo: bool = False
     """Settings are changed through `sudo -n`."""
     devices: tuple[str, ...] = Field(min_length=1)

@@ -18,7 +18,9 @@ class Hosts:
     ports: PortRange | None
 
     @classmethod
-    def of(cls, hosts: str | None, python: str, address: str | None, ports: str | None) -> Hosts | None:
+    def of(
+        cls, hosts: str | None, python: str | None, address: str | None, ports: str | None
+    ) -> Hosts | None:
         """As the options say; None without --hosts. Raises UserError."""
         from linerate.cluster import PortRange, ssh_endpoints
         from linerate.errors import UserError
