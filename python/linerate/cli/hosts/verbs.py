@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linerate.cli.job import flags
+from linerate.plural import plural
 
 if TYPE_CHECKING:
     from linerate.cluster import Endpoint
-    from linerate.cluster.installation import Done, Finding
+    from linerate.cluster.installation import Finding, HostDone
 
 app = typer.Typer(help="Set up other machines as load hosts, over SSH.", no_args_is_help=True)
 
@@ -47,13 +48,14 @@ def install(
     from linerate.cluster.installation import install, pack
 
     places = _places(hosts, python)
-    bundle = pack()
-    if not json:
-        typer.echo(
-            f"sending {bundle.version} to {len(places)} host{'s' * (len(places) > 1)}: {bundle.files:,} files, "
-            f"{bundle.packed_bytes / 1e6:,.0f} MB, {bundle.unpacked_bytes / 1e6:,.0f} MB there"
-        )
-    _tell("install", install(places, bundle, _folder(folder), again=again), json=json)
+    where = _folder(folder)
+    with pack() as bundle:
+        if not json:
+            typer.echo(
+                f"sending {bundle.version} to {plural(len(places), 'host')}: {bundle.files:,} files, "
+                f"{bundle.packed_bytes / 1e6:,.0f} MB, {bundle.unpacked_bytes / 1e6:,.0f} MB there"
+            )
+        _tell("install", install(places, bundle, where, again=again), json=json)
 
 
 @app.command()
@@ -127,7 +129,7 @@ def _check_object(host: str, findings: Sequence[Finding]) -> dict[str, object]:
     return {"schema": "linerate.hosts.check/1", "host": host, "findings": lines}
 
 
-def _tell(verb: str, done: Sequence[Done], *, json: bool) -> None:
+def _tell(verb: str, done: Sequence[HostDone], *, json: bool) -> None:
     """Every host; exit code 1 if one of them failed, after all have come to their end."""
     from linerate.cli.app import tell
 

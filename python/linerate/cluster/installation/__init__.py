@@ -7,6 +7,6 @@ own; it needs only Python. `fit` says whether the host can use what runs here, `
 
 from linerate.cluster.installation.check import Finding, check
 from linerate.cluster.installation.pack import Bundle, pack
-from linerate.cluster.installation.visit import Done, Visitor, install, remove
+from linerate.cluster.installation.visit import HostDone, Visitor, install, remove
 
-__all__ = ["Bundle", "Done", "Finding", "Visitor", "check", "install", "pack", "remove"]
+__all__ = ["Bundle", "Finding", "HostDone", "Visitor", "check", "install", "pack", "remove"]

@@ -10,7 +10,8 @@ import tarfile
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import IO
+from types import TracebackType
+from typing import IO, Self
 
 from linerate import _core
 from linerate.cluster.installation.closure import DISTRIBUTION, Packed, files_of, needed
@@ -22,7 +23,7 @@ _COMPRESSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What is sent. `digest` tells one content from another, also of the same version."""
+    """What is sent, as long as the `with` block takes. `digest` tells one content from another, also of one version."""
 
     file: IO[bytes]
     """A tar archive, compressed by gzip; no other process can open it by a name."""
@@ -31,6 +32,14 @@ class Bundle:
     files: int
     unpacked_bytes: int
     packed_bytes: int
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
 
 
 def pack(files: Iterable[Packed] | None = None, version: str = _core.__version__) -> Bundle:

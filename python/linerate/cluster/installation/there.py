@@ -283,7 +283,7 @@ def sudo() -> str:
     return "settings" if done.returncode == 0 and allowed else "nothing"
 
 
-class Network:
+class ControlNetwork:
     """Tries both directions of the control network."""
 
     def __init__(self) -> None:
@@ -330,7 +330,7 @@ def _of_system(error: OSError, path: str) -> VisitError:
 
 def serve(folder: str) -> None:
     """Answers questions until standard input ends."""
-    network = Network()
+    network = ControlNetwork()
     methods = {
         "facts": lambda version: facts(folder, version),
         "tried": lambda version: tried(Root(folder).of(version)),

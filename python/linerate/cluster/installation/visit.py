@@ -31,9 +31,9 @@ _RUN_IT = 'shift; exec "$p" "$@"'
 _WAYS_OUT = (
     (
         "Host key verification failed",
-        "connect once by hand and compare its fingerprint (docs/cluster.md, step 4)",
+        "connect once by hand and compare its fingerprint (docs/cluster.md, step 3)",
     ),
-    ("Permission denied", "put your public key there: ssh-copy-id (docs/cluster.md, step 3)"),
+    ("Permission denied", "put your public key there: ssh-copy-id (docs/cluster.md, step 2)"),
     ("Could not resolve", "is the name right? ~/.ssh/config can give it an address"),
     ("timed out", "is it up, and does its firewall let SSH in?"),
     ("No route", "is it up, and is there a network to it?"),
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class HostDone:
     """What became of one host."""
 
     host: str
@@ -119,22 +119,22 @@ def way_out(said: str) -> str:
 
 def install(
     places: Sequence[Endpoint], bundle: Bundle, folder: str = INSTALLATIONS, *, again: bool = False
-) -> list[Done]:
+) -> list[HostDone]:
     """Brings the bundle to all hosts at once, unless they have it (`again`: also then)."""
     return _on_all(places, lambda place: _install(place, bundle, folder, again=again))
 
 
-def remove(places: Sequence[Endpoint], folder: str = INSTALLATIONS, *, every: bool = False) -> list[Done]:
+def remove(places: Sequence[Endpoint], folder: str = INSTALLATIONS, *, every: bool = False) -> list[HostDone]:
     """Removes this version from all hosts at once; with `every` all versions that `install` has brought."""
     return _on_all(places, lambda place: _remove(place, folder, every=every))
 
 
-def _on_all(places: Sequence[Endpoint], work: Callable[[Endpoint], str]) -> list[Done]:
-    def one(place: Endpoint) -> Done:
+def _on_all(places: Sequence[Endpoint], work: Callable[[Endpoint], str]) -> list[HostDone]:
+    def one(place: Endpoint) -> HostDone:
         try:
-            return Done(place.name, work(place))
+            return HostDone(place.name, work(place))
         except LinerateError as error:
-            return Done(place.name, error=error)
+            return HostDone(place.name, error=error)
 
     with ThreadPoolExecutor(len(places)) as pool:
         return list(pool.map(one, places))
