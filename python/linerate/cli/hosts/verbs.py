@@ -14,7 +14,7 @@ from linerate.plural import plural
 
 if TYPE_CHECKING:
     from linerate.cluster import Endpoint
-    from linerate.cluster.installation import Finding, HostDone
+    from linerate.cluster.installation import HostDone, HostFinding
 
 app = typer.Typer(help="Set up other machines as load hosts, over SSH.", no_args_is_help=True)
 
@@ -76,7 +76,7 @@ def check(
     wanted = PortRange.parse(hosts_ports) if hosts_ports is not None else None
     digest, where = own_digest(), _folder(folder)
 
-    def one(place: Endpoint) -> list[Finding]:
+    def one(place: Endpoint) -> list[HostFinding]:
         return list(check(place, digest, folder=where, address=hosts_address, ports=wanted))
 
     with ThreadPoolExecutor(len(places)) as pool:
@@ -124,7 +124,7 @@ def _folder(given: str | None) -> str:
     return given or INSTALLATIONS
 
 
-def _check_object(host: str, findings: Sequence[Finding]) -> dict[str, object]:
+def _check_object(host: str, findings: Sequence[HostFinding]) -> dict[str, object]:
     lines = [{"name": one.name, "state": one.state, "text": one.text} for one in findings]
     return {"schema": "linerate.hosts.check/1", "host": host, "findings": lines}
 

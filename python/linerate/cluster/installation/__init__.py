@@ -5,8 +5,8 @@ Open `visit` first. `closure` finds the files of Linerate and of everything that
 own; it needs only Python. `fit` says whether the host can use what runs here, `check` tries all that a run needs.
 """
 
-from linerate.cluster.installation.check import Finding, check
+from linerate.cluster.installation.check import HostFinding, check
 from linerate.cluster.installation.pack import Bundle, pack
 from linerate.cluster.installation.visit import HostDone, Visitor, install, remove
 
-__all__ = ["Bundle", "Finding", "HostDone", "Visitor", "check", "install", "pack", "remove"]
+__all__ = ["Bundle", "HostDone", "HostFinding", "Visitor", "check", "install", "pack", "remove"]

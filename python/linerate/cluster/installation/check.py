@@ -27,7 +27,7 @@ _Look = Callable[[], tuple[State, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HostFinding:
     """One line: what was tried, whether it works (`note`: a run does without it), and what was found."""
 
     name: str
@@ -42,7 +42,7 @@ def check(
     folder: str = INSTALLATIONS,
     address: str | None = None,
     ports: PortRange | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[HostFinding]:
     """Tries a host and gives what it finds, as it finds it. `digest` is that of what this machine would install.
 
     `address` is this machine's on the control network, as of `Cluster`; None: that of its name.
@@ -51,11 +51,11 @@ def check(
     try:
         visitor = Visitor(place, folder)
     except LinerateError as error:
-        yield Finding("SSH", "fails", _told(error))
+        yield HostFinding("SSH", "fails", _told(error))
         return
     with visitor:
         facts = visitor.facts
-        yield Finding("SSH", "ok", f"as {facts['user']}, answered in {time.monotonic() - began:.1f} s")
+        yield HostFinding("SSH", "ok", f"as {facts['user']}, answered in {time.monotonic() - began:.1f} s")
         yield from _guarded("Python", lambda: _python(visitor))
         yield from _guarded("Linerate", lambda: _linerate(visitor, digest))
         yield from _guarded("clock", lambda: _clock(visitor))
@@ -64,13 +64,13 @@ def check(
         yield from _guarded("ports", lambda: _ports(visitor, address, ports))
 
 
-def _guarded(name: str, look: _Look) -> Iterator[Finding]:
+def _guarded(name: str, look: _Look) -> Iterator[HostFinding]:
     """A line that cannot be found out is one that fails."""
     try:
         state, text = look()
     except LinerateError as error:
         state, text = "fails", _told(error)
-    yield Finding(name, state, text)
+    yield HostFinding(name, state, text)
 
 
 def _told(error: LinerateError) -> str:
