@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from linerate.cli.job import flags
-from linerate.cli.job.load_hosts import Hosts
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.page import Page, with_page
+from linerate.cli.job.where import Where
 from linerate.cli.place import place_of
 from linerate.cli.study import verbs
 from linerate.cli.study.kind import study_file
@@ -22,7 +20,6 @@ from linerate.errors import UserError
 if TYPE_CHECKING:
     from linerate.cli.job.fit import Fitted
     from linerate.cli.job.options import Asked
-    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Loader
     from linerate.workload import RunPlan
 
@@ -103,45 +100,6 @@ def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:
     if quick or blocks is not None:
         named = "--quick" if quick else "--blocks"
         raise UserError(f"{named} goes with a study", "use --elapsed and --warmup for a workload")
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where the load runs: in this process unless something else is asked for."""
-
-    virtual_time: VirtualTime | None
-    hosts: Hosts | None
-
-    @classmethod
-    def of(
-        cls,
-        virtual_time: Path | None,
-        hosts: str | None,
-        python: str | None,
-        address: str | None,
-        ports: str | None,
-    ) -> Where:
-        """As the options say. Raises UserError."""
-        from linerate.cli.job.virtual_time import VirtualTime
-
-        return cls(VirtualTime.of(virtual_time, hosts), Hosts.of(hosts, python, address, ports))
-
-    def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
-        """Those of the command line; in virtual time without any, the volumes of the array."""
-        return self.virtual_time.targets(targets, maps) if self.virtual_time is not None else targets
-
-    @contextmanager
-    def loader(self) -> Iterator[Loader]:
-        """What looks at volumes and starts loads there."""
-        from linerate.run import Here
-
-        if self.virtual_time is not None:
-            yield self.virtual_time
-        elif self.hosts is None:
-            yield Here()
-        else:
-            with self.hosts.cluster() as cluster:
-                yield cluster
 
 
 def _show(fitted: Fitted, where: Where) -> None:

@@ -215,6 +215,10 @@ class Cluster:
         """Arms all hosts with the whole run and starts them at one instant. Raises LinerateError."""
         return self.start_parts(divide(cleared.spec, self.hosts, self._urls), cleared)
 
+    def first(self, count: int) -> FirstHosts:
+        """Starts loads on the first so many hosts only."""
+        return FirstHosts(self, self.hosts[:count], self._urls)
+
     def start_parts(self, divided: Divided, cleared: Cleared) -> ClusterLoad:
         """The same with a part for each host (`apportion`) of the run that was cleared. Raises LinerateError."""
         self._runs += 1
@@ -335,3 +339,20 @@ class Cluster:
             raise HostError("the cluster is closed", "start a new one")
         client.subscribe_topic(TOPIC, lambda event: listen(event[1]))
         return lambda: client.unsubscribe_topic(TOPIC)
+
+
+class FirstHosts:
+    """Some hosts of a cluster, as a `linerate.run.Loader`; the others are idle."""
+
+    def __init__(self, cluster: Cluster, hosts: Sequence[str], urls: Volumes | None) -> None:
+        self._cluster = cluster
+        self._hosts = hosts
+        self._urls = urls
+
+    def look(self, spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
+        """See `linerate.run.Loader`."""
+        return self._cluster.look_at_parts(divide(spec, self._hosts, self._urls), names)
+
+    def start(self, cleared: Cleared) -> ClusterLoad:
+        """See `linerate.run.Loader`."""
+        return self._cluster.start_parts(divide(cleared.spec, self._hosts, self._urls), cleared)

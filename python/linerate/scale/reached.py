@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Axis = Literal["threads", "volumes", "rate"]
+Axis = Literal["threads", "volumes", "rate", "hosts"]
 Purpose = Literal["up", "down", "headroom"]
 """up: the search for the largest load. down: a load of it once more, after the highest one. headroom: a share of the
 rate at the largest load, with Poisson arrivals."""
