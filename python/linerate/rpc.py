@@ -44,7 +44,7 @@ def answer(line: bytes, methods: Methods) -> bytes:
     """The answer to one request. An exception of the method becomes an error answer."""
     number: int | None = None
     try:
-        request = _parsed(line)
+        request = parsed(line)
         if request is None or type(request.get("id")) is not int:
             raise UserError("not a request", 'send one line {"id": NUMBER, "method": NAME, "params": {...}}')
         number = request["id"]
@@ -90,7 +90,8 @@ def _described(error: Exception) -> str:
     return f"unexpected {kind}" if isinstance(error, ValueError) else f"unexpected {kind}: {error}"
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """The object in a line; None for any other line."""
     try:
         parsed = json.loads(line)
     except ValueError:
@@ -156,7 +157,7 @@ class Client:
     def _answer(self, deadline_s: float) -> dict[str, Any]:
         """The answer to the last request."""
         while True:
-            found = _parsed(self._read_line(deadline_s)) or {}
+            found = parsed(self._read_line(deadline_s)) or {}
             number = found.get("id")
             if type(number) is not int and number is not None:
                 number = 0  # of no request

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -12,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis import summarise
-from linerate.cluster import Cluster, Endpoint, divide, local_endpoint
+from linerate.cluster import Cluster, Endpoint, PortRange, divide, local_endpoint
+from linerate.cluster.tls import Membership
 from linerate.errors import HostError, LinerateError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
@@ -42,6 +45,9 @@ rate = 400
 """
 
 
+PORTS = PortRange(23100, 23160)  # below those that the kernel gives to others (net.ipv4.ip_local_port_range)
+
+
 @pytest.fixture(scope="module")
 def spools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the workers keep what they measure until it was fetched."""
@@ -54,7 +60,7 @@ def spools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def cluster(spools: Path) -> Iterator[Cluster]:
     """One for all tests, since each worker takes seconds to load its libraries. h3 is there to be lost."""
-    with Cluster([local_endpoint("h1"), local_endpoint("h2"), local_endpoint("h3")]) as made:
+    with Cluster([local_endpoint("h1"), local_endpoint("h2"), local_endpoint("h3")], ports=PORTS) as made:
         yield made
 
 
@@ -90,6 +96,48 @@ def test_a_plan_runs_on_two_hosts_into_one_run_directory(
     for clock in record.facts["cluster"].values():  # one machine: the true offset is zero
         assert abs(clock["clock_offset_ns"]) <= clock["clock_uncertainty_ns"]
     assert list(spools.glob("linerate-spool-*")) == []
+
+
+def _listening(cluster: Cluster) -> list[int]:
+    """Ports of its machines: the scheduler's, then each worker's."""
+    client = cluster._client
+    assert client is not None
+    addresses = [client.scheduler.address, *client.scheduler_info(n_workers=-1)["workers"]]
+    assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
+    return [int(address.rpartition(":")[2]) for address in addresses]
+
+
+def test_everything_listens_in_the_range_that_was_given(cluster: Cluster) -> None:
+    ports = _listening(cluster)
+    assert len(set(ports)) == 4
+    assert all(PORTS.first <= port <= PORTS.last for port in ports)
+
+
+@pytest.mark.parametrize("certificate", ["none", "of another run", "no TLS at all"])
+def test_a_third_party_is_refused(cluster: Cluster, certificate: str) -> None:
+    """Dask would run any program that it is sent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if certificate == "of another run":
+        context = Membership().security.get_connection_args("client")["ssl_context"]
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it would take any scheduler
+    for port in _listening(cluster):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as raw:
+            try:  # in TLS 1.3 a client hears of the refusal when it reads
+                with raw if certificate == "no TLS at all" else context.wrap_socket(raw) as end:
+                    end.sendall(b"\0" * 64)
+                    heard = end.recv(100)
+            except (ssl.SSLError, ConnectionError):
+                continue
+            assert heard == b"", "it has hung up"
+
+
+def test_keys_are_on_no_command_line_and_in_no_file(cluster: Cluster, spools: Path) -> None:
+    for pid in cluster.worker_pids.values():
+        shown = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+        assert b"linerate.cluster.worker" in shown
+        assert b"PRIVATE KEY" not in shown
+    files = [path for path in spools.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"PRIVATE KEY" in path.read_bytes()]
 
 
 def test_every_host_looks_at_what_it_would_overwrite(cluster: Cluster, spools: Path, tmp_path: Path) -> None:
@@ -165,6 +213,21 @@ def test_an_unreachable_volume_fails_the_step_with_the_host(cluster: Cluster) ->
     plan = parse_toml(WORKLOAD.replace("null:1g", "file:/nonexistent/volume"), "pair.toml", name="pair")
     with pytest.raises(LinerateError, match=r"host h[12]: volume h[12]/v1"):
         _on(cluster, "h1", "h2").start(cleared(next(iter(plan.steps())).spec))
+
+
+def test_a_range_without_a_port_for_the_worker_is_told() -> None:
+    """The scheduler has taken the only one."""
+    with pytest.raises(HostError, match="host h1: the worker did not start: no port of 23161 can be used"):
+        Cluster([local_endpoint("h1")], ports=PortRange(23161, 23161))
+
+
+@pytest.mark.alone
+def test_two_hosts_are_ready_in_ten_seconds(spools: Path) -> None:
+    began = time.monotonic()
+    with Cluster([local_endpoint("h1"), local_endpoint("h2")]) as cluster:
+        cluster.offsets()
+        taken_s = time.monotonic() - began
+    assert taken_s < 10.0
 
 
 def test_an_address_that_this_machine_lacks_is_told() -> None:

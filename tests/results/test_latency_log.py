@@ -7,7 +7,9 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from linerate import _core
 from linerate.results import hlog
+from linerate.results.histogram import EncodedHistogram, merged
 from linerate.results.hlog import Tag
 from linerate.results.sample import LatencySample
 
@@ -58,3 +60,21 @@ def test_a_log_opens_like_any_histogram_log(tmp_path: Path) -> None:
     assert lines[5].startswith("Tag=rd1/-/sd%201/write/response,12.500,1.000,2.001,HISTFAAAA")
     (line,) = hlog.read_log(path)
     assert (line.tag.volume, line.tag.stream, line.start_s, line.length_s) == ("sd 1", "", 12.5, 1.0)
+
+
+def test_an_encoded_histogram_answers_as_the_one_that_it_encodes() -> None:
+    whole, other = _core.Histogram(), _core.Histogram()
+    for value_ns in (1_000, 2_000, 900_000):
+        whole.record(value_ns, 7)
+    other.record(5_000_000)
+    arrived = EncodedHistogram(whole.encode(), whole.count)
+    assert arrived.encode() == whole.encode()
+    assert (arrived.count, arrived.min, arrived.max, arrived.mean) == (21, whole.min, whole.max, whole.mean)
+    assert arrived.quantile(0.5) == whole.quantile(0.5)
+    assert arrived.buckets() == whole.buckets()
+    total = merged([arrived, EncodedHistogram(other.encode(), other.count), other])
+    assert total is not None
+    assert (total.count, total.max) == (23, other.max)
+    assert arrived.count == 21, "the arguments stay as they are"
+    arrived.merge(EncodedHistogram(other.encode(), other.count))
+    assert (arrived.count, arrived.max) == (22, other.max)

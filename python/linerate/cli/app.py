@@ -17,6 +17,7 @@ import typer
 from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings, watch
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
+from linerate.cli.hosts import verbs as hosts
 from linerate.cli.job import presets
 from linerate.cli.lab import verbs as lab
 from linerate.cli.limits import probe, scale
@@ -41,6 +42,7 @@ app.add_typer(study.app, name="study")
 app.add_typer(array.app, name="array")
 app.add_typer(lab.app, name="lab")
 app.add_typer(host.app, name="host")
+app.add_typer(hosts.app, name="hosts")
 app.command("discover")(discover.discover)
 app.command("probe")(probe.probe)
 app.command("scale")(scale.scale)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +11,7 @@ import typer
 from linerate.cli.job import flags
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.page import Page, with_page
+from linerate.cli.job.where import Where
 from linerate.cli.place import place_of
 from linerate.cli.study import verbs
 from linerate.cli.study.kind import study_file
@@ -21,7 +20,6 @@ from linerate.errors import UserError
 if TYPE_CHECKING:
     from linerate.cli.job.fit import Fitted
     from linerate.cli.job.options import Asked
-    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Loader
     from linerate.workload import RunPlan
 
@@ -54,8 +52,9 @@ def run(
     blocks: flags.Blocks = None,
     virtual_time: flags.VirtualTime = None,
     hosts: flags.Hosts = None,
-    hosts_python: flags.HostsPython = "python3",
+    hosts_python: flags.HostsPython = None,
     hosts_address: flags.HostsAddress = None,
+    hosts_ports: flags.HostsPorts = None,
     wait: flags.WaitForLab = False,
     output: flags.Output = None,
     no_report: flags.NoReport = False,
@@ -69,7 +68,6 @@ def run(
         return
     _refuse_those_of_studies(quick, blocks)
     from linerate.cli.job import options
-    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.workload import Overrides
 
     asked = options.Asked.of(words or [], preset)
@@ -88,7 +86,7 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    where, maps = Where(VirtualTime.of(virtual_time, hosts), hosts, hosts_python, hosts_address), map_ or []
+    where, maps = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports), map_ or []
     fitted = options.fitted(asked, overrides, where.targets(target or [], maps), maps, volumes, strict=strict)
     if dry_run:
         _show(fitted, where)
@@ -102,36 +100,6 @@ def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:
     if quick or blocks is not None:
         named = "--quick" if quick else "--blocks"
         raise UserError(f"{named} goes with a study", "use --elapsed and --warmup for a workload")
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where the load runs: in this process unless something else is asked for."""
-
-    virtual_time: VirtualTime | None
-    hosts: str | None
-    python: str
-    address: str | None
-
-    def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
-        """Those of the command line; in virtual time without any, the volumes of the array."""
-        return self.virtual_time.targets(targets, maps) if self.virtual_time is not None else targets
-
-    @contextmanager
-    def loader(self) -> Iterator[Loader]:
-        """What looks at volumes and starts loads there."""
-        from linerate.run import Here
-
-        if self.virtual_time is not None:
-            yield self.virtual_time
-        elif self.hosts is None:
-            yield Here()
-        else:
-            from linerate.cluster import Cluster, ssh_endpoints
-
-            places = ssh_endpoints(self.hosts.split(","), self.python)
-            with Cluster(places, address=self.address) as cluster:
-                yield cluster
 
 
 def _show(fitted: Fitted, where: Where) -> None:

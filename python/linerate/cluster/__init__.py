@@ -13,7 +13,8 @@ and every step of a plan runs on all hosts, into one run directory:
 
 The load is never moved from one host to another: a host that is lost, or that announces nothing for three intervals,
 leaves the result without it, and the result says that it is degraded. Control traffic has a network of its own; what
-crosses it during a run is an announcement and a few kilobytes per host and interval.
+crosses it during a run is an announcement and a few kilobytes per host and interval. It is encrypted, and only the
+processes of the cluster are let in (tls).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from linerate.cluster.hosts import (
     ssh_endpoint,
     ssh_endpoints,
 )
+from linerate.cluster.ports import PortRange
 
 if TYPE_CHECKING:
     from linerate.cluster.workers import Cluster
@@ -38,6 +40,7 @@ __all__ = [
     "Cluster",
     "Endpoint",
     "Offset",
+    "PortRange",
     "apportion",
     "best_offset",
     "divide",

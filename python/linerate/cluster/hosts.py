@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from linerate import _core
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ SSH_OPTIONS = (
     *("-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
 )
 """Keys, ports and jump hosts are for ~/.ssh/config; options here override it."""
+INSTALLATIONS = "~/.local/share/linerate-hosts"
+"""Where `linerate hosts install` puts Linerate on a host: a folder for each version."""
+_FIND = (
+    f'p="$HOME/{INSTALLATIONS[2:]}/{_core.__version__}/bin/python"; [ -x "$p" ] || p=python3; exec "$p" "$@"'
+)
 _SSH_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
 
 
@@ -35,7 +41,17 @@ class Endpoint:
     """Makes of a command line one that runs it there, with this process's standard input."""
     address: str | None = None
     """The worker listens here, on the control network; None: where it reaches the scheduler from."""
-    python: str = sys.executable
+    python: str | None = sys.executable
+    """Has Linerate there; None: what `linerate hosts install` has brought there, else `python3`."""
+
+    def command(self, module: str, *words: str, sudo: bool = False) -> Command:
+        """Runs a module of Linerate there; as root with `sudo`, by a Python that only root can change."""
+        started = ("-P", "-m", module, *words)
+        if sudo:
+            return self.wrap(("sudo", "-n", self.python or "python3", *started))
+        if self.python is not None:
+            return self.wrap((self.python, *started))
+        return self.wrap(("sh", "-c", _FIND, "linerate", *started))
 
 
 def local_endpoint(name: str) -> Endpoint:
@@ -52,15 +68,15 @@ def lab_endpoints(lab: Lab, hosts: Sequence[str] | None = None) -> tuple[Endpoin
     return tuple(Endpoint(host, partial(lab.inside, host), known[host]) for host in hosts or known)
 
 
-def ssh_endpoints(hosts: Sequence[str], python: str = "python3") -> tuple[Endpoint, ...]:
-    """Real hosts by SSH, `[user@]host`, without a password; `python` has Linerate installed there."""
+def ssh_endpoints(hosts: Sequence[str], python: str | None = None) -> tuple[Endpoint, ...]:
+    """Real hosts by SSH, `[user@]host`, without a password; `python` has Linerate there (see `Endpoint`)."""
     names = [host.rpartition("@")[2] for host in hosts]
     if len(set(names)) < len(names) or not all(is_ssh_host(host) for host in hosts):
         raise UserError(f"--hosts {','.join(hosts)}: not a list of hosts", "write [user@]host,[user@]host")
     return tuple(ssh_endpoint(name, host, python) for name, host in zip(names, hosts, strict=True))
 
 
-def ssh_endpoint(name: str, host: str, python: str = "python3") -> Endpoint:
+def ssh_endpoint(name: str, host: str, python: str | None = None) -> Endpoint:
     """A real host by SSH, under a name of its own."""
     return Endpoint(name, partial(_ssh, host), python=python)
 

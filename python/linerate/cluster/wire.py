@@ -6,7 +6,7 @@ from dataclasses import astuple
 from typing import Any
 
 from linerate.results import CounterRow, IntervalSample, LatencySample, PathRow, TimedEvent, Usage
-from linerate.results.histogram import decode
+from linerate.results.histogram import EncodedHistogram
 
 Packed = tuple[Any, ...]
 
@@ -14,7 +14,7 @@ Packed = tuple[Any, ...]
 def packed(interval: IntervalSample) -> Packed:
     """Numbers, text and histogram bytes only."""
     latencies = [
-        (one.op, one.kind, one.histogram.encode(), one.stream, one.volume)
+        (one.op, one.kind, one.histogram.encode(), one.histogram.count, one.stream, one.volume)
         for one in interval.latencies
         if one.histogram.count
     ]
@@ -42,8 +42,10 @@ def unpacked(values: Packed) -> IntervalSample:
         rows=tuple(CounterRow(*row) for row in rows),
         usage=Usage(*usage),
         latencies=tuple(
-            LatencySample(op=op, kind=kind, histogram=decode(data), stream=stream, volume=volume)
-            for op, kind, data, stream, volume in latencies
+            LatencySample(
+                op=op, kind=kind, histogram=EncodedHistogram(data, count), stream=stream, volume=volume
+            )
+            for op, kind, data, count, stream, volume in latencies
         ),
         events=tuple(TimedEvent(*event) for event in events),
         paths=tuple(PathRow(*row) for row in paths),

@@ -1,7 +1,7 @@
-"""The worker process of one host: `python -m linerate.cluster.worker SCHEDULER NAME [ADDRESS]`.
+"""The worker process of one host: `python -m linerate.cluster.worker NAME`, its `Assignment` on standard input.
 
-It ends when its scheduler goes away or its standard input closes, whichever comes first: a host keeps no process of a
-machine that has died.
+NAME is for people who list processes. It ends when its scheduler goes away or its standard input closes, whichever
+comes first: a host keeps no process of a machine that has died.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from typing import Any
 
 import dask
 from distributed import Worker
+
+from linerate.cluster.ports import PortRange
+from linerate.cluster.tls import Assignment
+from linerate.errors import LinerateError
 
 CONFIG: dict[str, Any] = {
     "distributed.scheduler.work-stealing": False,
@@ -29,21 +33,32 @@ CONFIG: dict[str, Any] = {
     "distributed.comm.timeouts.tcp": "15s",
 }
 """No work is moved, nothing is sampled, no memory is watched while a host measures."""
+NO_PAGES = "127.0.0.1:0"
+"""Dask always starts an HTTP server, here one without pages; outside of this machine its port cannot be reached."""
 _SCHEDULER_TIMEOUT_S = 30
 
 
-async def serve(scheduler: str, name: str, address: str | None) -> None:
-    """Serves until the scheduler or the parent is gone."""
+_LINE_BYTES_MAX = 1 << 16
+
+
+async def serve(assignment: Assignment) -> None:
+    """Serves until the scheduler or the parent is gone. Raises HostError if no port of its range is free."""
+    ports = PortRange.parse(assignment.ports) if assignment.ports else None
+    if ports is not None:
+        ports.free(assignment.address)  # dask would tell less
     orphaned = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), lambda: _read(orphaned))
     with tempfile.TemporaryDirectory(prefix="linerate-worker-") as folder:
         worker = Worker(
-            scheduler,
-            name=name,
-            host=address,
+            assignment.scheduler,
+            name=assignment.name,
+            host=assignment.address,
+            port=ports.as_dask if ports is not None else None,
+            security=assignment.security,
             nthreads=1,
             memory_limit=0,
             dashboard=False,
+            dashboard_address=NO_PAGES,
             local_directory=folder,
             death_timeout=_SCHEDULER_TIMEOUT_S,
         )
@@ -60,6 +75,22 @@ def _read(orphaned: asyncio.Event) -> None:
         orphaned.set()
 
 
+def _assignment() -> Assignment:
+    """The first line of standard input. Nothing beyond it is taken: its end is watched for."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _LINE_BYTES_MAX:
+        if not (more := os.read(sys.stdin.fileno(), 4096)):
+            break
+        line += more
+    try:
+        return Assignment.of_line(line)
+    except (ValueError, TypeError):  # they quote what they were given, which holds a key
+        sys.exit("no assignment on standard input: a worker is started by `linerate run --hosts`")
+
+
 if __name__ == "__main__":
     dask.config.set(CONFIG)
-    asyncio.run(serve(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None))
+    try:
+        asyncio.run(serve(_assignment()))
+    except LinerateError as error:
+        sys.exit(error.message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,7 +24,9 @@ from linerate.cluster.clock import Offset
 from linerate.cluster.divide import Divided, Volumes, divide, named, unnamed
 from linerate.cluster.hosts import Endpoint
 from linerate.cluster.load import ClusterLoad, PendingAnswer, ask_all, measured_offset
-from linerate.cluster.worker import CONFIG
+from linerate.cluster.ports import PortRange, try_to_listen
+from linerate.cluster.tls import Assignment, Membership
+from linerate.cluster.worker import CONFIG, NO_PAGES
 from linerate.errors import HostError, UserError
 from linerate.filename import file_names
 from linerate.host import HostTarget, inside
@@ -42,25 +43,44 @@ _LOOK_S = 0.5
 class _WorkerProcess(ProcessInterface):
     """A worker on its host, as dask starts and closes it."""
 
-    def __init__(self, scheduler: str, name: str, place: Endpoint, log: Path) -> None:
+    def __init__(
+        self,
+        scheduler: str,
+        name: str,
+        place: Endpoint,
+        log: Path,
+        members: Membership,
+        ports: PortRange | None,
+    ) -> None:
         super().__init__(scheduler=scheduler, name=name)  # type: ignore[no-untyped-call]
-        self._scheduler = scheduler
+        own = members.issue(name)
+        self._assignment = Assignment(
+            scheduler,
+            name,
+            place.address,
+            str(ports) if ports is not None else None,
+            members.certificate,
+            own.private_key,
+            own.certificate,
+        )
         self._place = place
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
         place = self._place
-        address = (place.address,) if place.address else ()
-        command = (place.python, "-P", "-m", "linerate.cluster.worker", self._scheduler, place.name, *address)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                place.wrap(command),
+                place.command("linerate.cluster.worker", place.name),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for this process: it stops the load, then fetches what there is
             )
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # it has ended, and `failure` says why
+                self._process.stdin.write(self._assignment.line())
+                self._process.stdin.flush()
         self.status = Status.running
 
     @property
@@ -85,7 +105,8 @@ class _WorkerProcess(ProcessInterface):
     async def close(self) -> None:
         """Closing its input ends the worker; one that does not end is killed."""
         if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
             loop = asyncio.get_running_loop()
             try:
                 await asyncio.wait_for(loop.run_in_executor(None, self._process.wait), _END_TIMEOUT_S)
@@ -127,18 +148,21 @@ class Cluster:
         *,
         address: str | None = "127.0.0.1",
         namespace: str | None = None,
+        ports: PortRange | None = None,
         urls: Volumes | None = None,
     ) -> None:
         """Starts a worker on every place and an agent on every worker.
 
         `address` is this machine's on the control network (None: the address of its name), `namespace` the
-        network namespace in which it is, as a lab's `control`; None is that of this process. `urls` says where hosts
-        reach the same volume by different URLs. Raises HostError, naming the host, for one that does not come up in a
-        minute, and UserError for one with another version of Linerate.
+        network namespace in which it is, as a lab's `control`; None is that of this process. The scheduler here and
+        each worker listen on a port of `ports`; None: the kernel chooses. `urls` says where hosts reach the same volume
+        by different URLs. Raises HostError, naming the host, for one that does not come up in a minute, and UserError
+        for one with another version of Linerate.
         """
         if not places:
             raise UserError("a cluster without hosts", "name at least one")
         self._places = {place.name: place for place in places}
+        self._ports = ports
         self._urls = urls
         self._spool = uuid.uuid4().hex[:12]
         self._runs = 0
@@ -191,6 +215,10 @@ class Cluster:
         """Arms all hosts with the whole run and starts them at one instant. Raises LinerateError."""
         return self.start_parts(divide(cleared.spec, self.hosts, self._urls), cleared)
 
+    def first(self, count: int) -> FirstHosts:
+        """Starts loads on the first so many hosts only."""
+        return FirstHosts(self, self.hosts[:count], self._urls)
+
     def start_parts(self, divided: Divided, cleared: Cleared) -> ClusterLoad:
         """The same with a part for each host (`apportion`) of the run that was cleared. Raises LinerateError."""
         self._runs += 1
@@ -235,27 +263,43 @@ class Cluster:
     def _connect(self, address: str | None) -> Client:
         logs = Path(self._scratch.name)
         files = file_names(self._places)
+        members = Membership()
+        shared = {"members": members, "ports": self._ports}
         workers = {
-            name: {"cls": _WorkerProcess, "options": {"place": place, "log": logs / f"{files[name]}.log"}}
+            name: {
+                "cls": _WorkerProcess,
+                "options": {**shared, "place": place, "log": logs / f"{files[name]}.log"},
+            }
             for name, place in self._places.items()
         }
-        options = {"host": address, "dashboard": False, "dashboard_address": ":0"}
-        try:  # dask would tell, but leave sockets open
-            with socket.socket() as probe:
-                probe.bind((address or "", 0))
-        except OSError as error:
-            raise HostError(
-                f"cannot listen on {address}: {error.strerror or error}",
-                "give an address that this machine has",
-            ) from error
+        options = {
+            "host": address,
+            "port": self._port(address),
+            "protocol": "tls://",
+            "security": members.security,
+            "dashboard": False,
+            "dashboard_address": NO_PAGES,
+        }
         self._cluster = SpecCluster(
             workers=workers,
             scheduler={"cls": Scheduler, "options": options},
+            security=members.security,
             name="linerate",
             silence_logs=logging.CRITICAL,
         )
         self._client = Client(self._cluster, direct_to_workers=True)
         return self._client
+
+    def _port(self, address: str | None) -> int:
+        """Where the scheduler listens; 0: the kernel chooses. Asked first: dask would tell, but leave sockets open."""
+        try:
+            try_to_listen(address)
+        except OSError as error:
+            raise HostError(
+                f"cannot listen on {address}: {error.strerror or error}",
+                "give an address that this machine has",
+            ) from error
+        return self._ports.free(address) if self._ports is not None else 0
 
     def _workers(self) -> dict[str, _WorkerProcess]:
         return dict(self._cluster.workers) if self._cluster is not None else {}
@@ -267,7 +311,7 @@ class Cluster:
                 if failure := self._workers()[name].failure:
                     raise HostError(
                         f"host {name}: the worker did not start: {failure}",
-                        "is Linerate installed there, and reachable without a password?",
+                        "`linerate hosts check` says what is missing there, `linerate hosts install` brings Linerate",
                     )
             if time.monotonic() > until:
                 raise HostError(
@@ -295,3 +339,20 @@ class Cluster:
             raise HostError("the cluster is closed", "start a new one")
         client.subscribe_topic(TOPIC, lambda event: listen(event[1]))
         return lambda: client.unsubscribe_topic(TOPIC)
+
+
+class FirstHosts:
+    """Some hosts of a cluster, as a `linerate.run.Loader`; the others are idle."""
+
+    def __init__(self, cluster: Cluster, hosts: Sequence[str], urls: Volumes | None) -> None:
+        self._cluster = cluster
+        self._hosts = hosts
+        self._urls = urls
+
+    def look(self, spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
+        """See `linerate.run.Loader`."""
+        return self._cluster.look_at_parts(divide(spec, self._hosts, self._urls), names)
+
+    def start(self, cleared: Cleared) -> ClusterLoad:
+        """See `linerate.run.Loader`."""
+        return self._cluster.start_parts(divide(cleared.spec, self._hosts, self._urls), cleared)

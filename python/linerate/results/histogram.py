@@ -62,5 +62,59 @@ def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram | None:
         if total is None:
             total = decode(histogram.encode())
         else:
-            total.merge(histogram)
+            total.merge(histogram.decoded() if isinstance(histogram, EncodedHistogram) else histogram)
     return total
+
+
+class EncodedHistogram:
+    """A histogram that stays in its encoded form: a few kilobytes in place of some hundred. Each question decodes it.
+
+    For histograms of many hosts, most of which are only written to a file as they came.
+    """
+
+    def __init__(self, data: bytes, count: int) -> None:
+        """HdrHistogram V2 bytes, and the number of values in them."""
+        self._data = data
+        self._count = count
+
+    def decoded(self) -> LatencyHistogram:
+        """A histogram of the compiled module. Raises UserError for other bytes."""
+        return decode(self._data)
+
+    def encode(self) -> bytes:
+        """See `LatencyHistogram`."""
+        return self._data
+
+    @property
+    def count(self) -> int:
+        """See `LatencyHistogram`."""
+        return self._count
+
+    @property
+    def min(self) -> int:
+        """See `LatencyHistogram`."""
+        return self.decoded().min
+
+    @property
+    def max(self) -> int:
+        """See `LatencyHistogram`."""
+        return self.decoded().max
+
+    @property
+    def mean(self) -> float:
+        """See `LatencyHistogram`."""
+        return self.decoded().mean
+
+    def merge(self, other: Any, /) -> None:
+        """See `LatencyHistogram`."""
+        total = self.decoded()
+        total.merge(other.decoded() if isinstance(other, EncodedHistogram) else other)
+        self._data, self._count = total.encode(), total.count
+
+    def quantile(self, q: float, /) -> int:
+        """See `LatencyHistogram`."""
+        return self.decoded().quantile(q)
+
+    def buckets(self) -> Sequence[tuple[int, int, int]]:
+        """See `LatencyHistogram`."""
+        return self.decoded().buckets()

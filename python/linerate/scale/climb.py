@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from linerate.analysis import StepSummary, summarise
-from linerate.errors import UserError
+from linerate.errors import HostError, UserError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, Watcher, carry_out
 from linerate.scale.laws import demands_s
@@ -40,6 +40,12 @@ class Climb:
     loader: Loader
     arrays: Watcher | None = None
     parts: Parts = field(default_factory=Parts)
+    first_hosts: Callable[[int], Loader] | None = None
+    """Of the axis `hosts`: what starts loads on so many of its hosts. `loader` is for all of them."""
+
+    def loader_of(self, load: int) -> Loader:
+        """What starts the runs of a load."""
+        return self.first_hosts(load) if self.first_hosts is not None else self.loader
 
 
 def check(asked: Climb) -> None:
@@ -97,7 +103,7 @@ def _measure(
             asked.source,
             asked.directory / f"{number + 1:03d}-{asked.axis}-{task.load}{task.name}",
             consent,
-            loader=asked.loader,
+            loader=asked.loader_of(task.load),
             arrays=asked.arrays,
         ),
         watch,
@@ -106,6 +112,10 @@ def _measure(
         raise KeyboardInterrupt
     if outcome.error is not None:
         raise outcome.error
+    if lost := [event.message for event in outcome.run.events if event.kind == "host_lost"]:
+        raise HostError(
+            f"{outcome.run.path.name}: {'; '.join(lost)}", "see that the host is up, then search once more"
+        )
     (summary,) = summarise(outcome.run)
     tail = summary.answer_quantile(0.99)
     return Reached(

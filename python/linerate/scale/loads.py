@@ -10,13 +10,18 @@ from linerate.workload.fewer import on_first_volumes
 from linerate.workload.spec import OpenArrival
 
 
-def at_task(plan: RunPlan, axis: Axis, task: ScaleTask, number: int, *, volumes_per_host: int = 1) -> RunPlan:
+def at_task(
+    plan: RunPlan, axis: Axis, task: ScaleTask, number: int, *, volumes_per_host: int | None = None
+) -> RunPlan:
     """The plan of a run. Each run has a seed of its own: a modelled array would repeat itself to the last digit.
 
-    The volumes of the plan are in the order of their hosts. Raises UserError for more volumes than it has.
+    With `volumes_per_host`, hosts are shares of the plan's volumes, which are in the order of their hosts. Without it the
+    plan is that of each host. Raises UserError for more volumes than it has.
     """
-    if axis in ("volumes", "hosts"):
-        plan, _ = on_first_volumes(plan, task.load * (volumes_per_host if axis == "hosts" else 1))
+    if axis == "volumes":
+        plan, _ = on_first_volumes(plan, task.load)
+    elif axis == "hosts" and volumes_per_host is not None:
+        plan, _ = on_first_volumes(plan, task.load * volumes_per_host)
     elif axis == "threads":
         plan = Overrides(outstanding=task.load).apply(plan)
     rate_iops = task.rate_iops or (float(task.load) if axis == "rate" else None)

@@ -28,8 +28,8 @@ class RealHost(FrozenSpec):
     """[user@]address; null is this machine, unless there is `reach`."""
     reach: tuple[str, ...] = ()
     """The words that stand before a command to run it there, in place of ssh."""
-    python: str = "python3"
-    """The Python there that has Linerate."""
+    python: str | None = None
+    """The Python there that has Linerate; null: what `linerate hosts install` brought, else `python3`."""
     sudo: bool = False
     """Settings are changed through `sudo -n`."""
     devices: tuple[str, ...] = Field(min_length=1)
@@ -56,6 +56,8 @@ class San(FrozenSpec):
     """What is particular about it: these replace the baseline's and hold for every case that does not change them."""
     control_address: str | None = None
     """This machine's address as the hosts reach it; null: the address of its name."""
+    control_ports: str | None = None
+    """FIRST-LAST: where this machine and the workers on the hosts listen; null: the kernel chooses."""
 
 
 class Workload(FrozenSpec):

@@ -6,7 +6,6 @@ key belongs to the array. An array's identity is the SHA-256 fingerprint of its 
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import os
 import re
@@ -15,12 +14,10 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from linerate.certificate import self_signed
 from linerate.errors import HostError, UserError
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
-# RFC 5280 section 4.1.2.5: the certificate has no expiration date, and no clock has to be right.
-_FROM = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_UNTIL = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,8 @@ def own_identity(path: Path, name: str) -> Certificate:
             f"{path}: {error.strerror}", "the array's identity is kept there: name a file that can be made"
         ) from error
     with os.fdopen(held, "wb") as file:
-        file.write(_new(name))
+        made = self_signed(name)
+        file.write((made.private_key + made.certificate).encode("ascii"))
         file.flush()
         os.fsync(file.fileno())
     return _known(path)
@@ -89,21 +87,3 @@ def _known(path: Path) -> Certificate:
             "bring back the file as it was; without it the array needs a new identity: linerate array rejoin",
         ) from error
     return read_certificate(path)
-
-
-def _new(name: str) -> bytes:
-    """A private key and a certificate for it, in PEM form."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name[:64])])
-    builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(_FROM).not_valid_after(_UNTIL)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    certificate = builder.sign(key, hashes.SHA256())
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return private + certificate.public_bytes(serialization.Encoding.PEM)

@@ -92,8 +92,11 @@ VirtualTime = Annotated[Path | None, Option(metavar="ARRAYFILE", help=_VIRTUAL)]
 
 _HOSTS = "Load from these hosts at once, by SSH: [user@]host,..."
 Hosts = Annotated[str | None, Option(metavar="LIST", help=_HOSTS)]
-HostsPython = Annotated[str, Option(metavar="PATH", help="The Python with Linerate on --hosts.")]
+_PYTHON = "The Python with Linerate on --hosts; default: what `hosts install` brought there, else python3."
+HostsPython = Annotated[str | None, Option(metavar="PATH", help=_PYTHON)]
 HostsAddress = Annotated[str | None, Option(metavar="IP", help="This machine, as --hosts reach it.")]
+_PORTS = "Listen on these ports, here and on --hosts: FIRST-LAST; default: free ones."
+HostsPorts = Annotated[str | None, Option(metavar="PORTS", help=_PORTS)]
 
 Output = Annotated[Path | None, Option(metavar="DIR", help="The run directory.")]
 NoReport = Annotated[bool, Option("--no-report", help="No HTML report: `linerate report` makes it later.")]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from typer import Option
 
 from linerate.cli.job import flags
 from linerate.cli.job.machine import shared_machine
+from linerate.cli.job.where import Where
 from linerate.cli.place import place_of
+from linerate.errors import UserError
 
 if TYPE_CHECKING:
+    from linerate.cluster import Cluster
+    from linerate.run import Loader
     from linerate.scale import Climb, Parts, Procedure, Reached
     from linerate.scale.laws import Laws
 
@@ -30,13 +35,16 @@ class Over(StrEnum):
     THREADS = "threads"
     VOLUMES = "volumes"
     RATE = "rate"
+    HOSTS = "hosts"
 
 
 def scale(
     words: flags.Words = None,
     over: Annotated[
         Over,
-        Option("--over", help="What grows: I/Os in flight per volume, volumes in use, or I/Os per second."),
+        Option(
+            "--over", help="What grows: I/Os in flight per volume, volumes, I/Os per second, or load hosts."
+        ),
     ] = Over.THREADS,
     until: Annotated[
         str, Option("--until", metavar="METRIC=TIME", help="Threshold of response time: mean=20ms, p99=20ms.")
@@ -44,7 +52,7 @@ def scale(
     least: Annotated[int, Option("--least", metavar="N", min=1, help="Smallest load.")] = 1,
     most: Annotated[
         int | None,
-        Option("--most", metavar="N", min=1, help="Largest load; 256 unless given, or all volumes."),
+        Option("--most", metavar="N", min=1, help="Largest load; default: 256, all volumes, or all hosts."),
     ] = None,
     repeats: Annotated[
         int,
@@ -65,20 +73,32 @@ def scale(
     warmup: flags.Warmup = None,
     set_: flags.Settings = None,
     virtual_time: flags.VirtualTime = None,
+    hosts: flags.Hosts = None,
+    hosts_python: flags.HostsPython = None,
+    hosts_address: flags.HostsAddress = None,
+    hosts_ports: flags.HostsPorts = None,
     dry_run: flags.DryRun = False,
     wait: flags.WaitForLab = False,
     output: flags.Output = None,
     json: flags.Json = False,
 ) -> None:
-    """Find the largest load that keeps a threshold of response time: how many threads, volumes or I/Os per second.
+    """Find the largest load that keeps a threshold of response time: threads, volumes, I/Os per second, hosts.
 
     Each load is a run with a directory of its own, repeated until it is decided; the answer is an interval.
     """
-    from linerate.scale import Parts, check, climb
+    from linerate.scale import Parts
 
     growth = _Growth(over, until, least, most, repeats, resolution / 100, Parts(down, headroom))
-    place = _Place(words or [], preset, target or [], map_ or [], volumes, set_ or [], virtual_time, output)
-    request = _request(growth, place, (elapsed, warmup, size), overwrite, json=json)
+    where = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports)
+    place = _Place(words or [], preset, target or [], map_ or [], volumes, set_ or [], where, output)
+    with where.loader() if not (dry_run and hosts) else nullcontext() as loader:
+        request = _request(growth, place, loader, (elapsed, warmup, size), overwrite, json=json)
+        _search(request, dry_run=dry_run, wait=wait, json=json)
+
+
+def _search(request: Climb, *, dry_run: bool, wait: bool, json: bool) -> None:
+    from linerate.scale import check, climb
+
     check(request)
     if not json:
         typer.echo(_plan_text(request))
@@ -116,22 +136,22 @@ class _Place:
     maps: list[str]
     volumes: int | None
     settings: list[str]
-    virtual_time: Path | None
+    where: Where
     output: Path | None
 
 
 def _request(
     growth: _Growth,
     place: _Place,
+    loader: Loader | None,
     times_and_size: tuple[float | None, float | None, str | None],
     overwrite: list[str] | None,
     *,
     json: bool,
 ) -> Climb:
-    """All that was asked for, read and checked. Raises UserError."""
+    """All that was asked for, read and checked. Raises UserError. Without a loader nothing can be run."""
     from linerate.cli.job import options
     from linerate.cli.job.overwrite import consent_of
-    from linerate.cli.job.virtual_time import VirtualTime
     from linerate.run import Here
     from linerate.scale import Climb, SearchLimits, Threshold
     from linerate.workload import Overrides
@@ -142,12 +162,12 @@ def _request(
     elapsed_s, warmup_s, size = times_and_size
     overrides = Overrides(elapsed_s=elapsed_s, warmup_s=warmup_s, size_bytes=options.size_bytes(size))
     overrides = options.with_settings(overrides, place.settings, [], None)
-    computed = VirtualTime.of(place.virtual_time, None)
-    targets = computed.targets(place.targets, place.maps) if computed else place.targets
+    where = place.where
+    targets = where.targets(place.targets, place.maps)
     fitted = options.fitted(asked, overrides, targets, place.maps, place.volumes, strict=False)
-    loader = computed or Here()
-    plan = fitted.to_luns(loader).told(json=json)
-    most = growth.most or (len(volume_names(plan)) if growth.over == Over.VOLUMES else LOAD_MOST)
+    plan = (fitted.to_luns(loader) if loader is not None else fitted).told(json=json)
+    bounds = {Over.VOLUMES: len(volume_names(plan)), Over.HOSTS: _hosts_most(growth, where)}
+    most = growth.most or bounds.get(growth.over, LOAD_MOST)
     return Climb(
         plan,
         asked.workload_source(),
@@ -162,10 +182,23 @@ def _request(
         ),
         place.output or place_of(f"scale-{plan.name}"),
         consent_of(overwrite, json=json),
-        loader,
-        computed.watch if computed else None,
+        loader or Here(),
+        where.virtual_time.watch if where.virtual_time else None,
         growth.parts,
+        cast("Cluster", loader).first if growth.over == Over.HOSTS and loader is not None else None,
     )
+
+
+def _hosts_most(growth: _Growth, where: Where) -> int:
+    """How many there are. Raises UserError if that is not enough."""
+    if growth.over != Over.HOSTS:
+        return 0
+    if where.hosts is None:
+        raise UserError("--over hosts has no hosts", "name them: --hosts load1,load2,...")
+    there = len(where.hosts.places)
+    if growth.most is not None and growth.most > there:
+        raise UserError(f"up to {growth.most} hosts, and --hosts names {there}", f"--most {there}")
+    return there
 
 
 def _plan_text(request: Climb) -> str:

@@ -21,7 +21,7 @@ def host_lines(study: Study, san: San) -> Iterator[str]:
     """A few lines for each host: how it is reached, what is changed, what it loads."""
     names = dict.fromkeys(name for case in study.cases for name in case.settings if _is_host_s(name))
     for host in san.hosts:
-        yield f"{host.name}: {reached(host)}" + (f", {host.python}" if not host.is_here else "")
+        yield f"{host.name}: {reached(host)}" + (f", {host.python}" if host.python else "")
         if names:
             right = " through sudo" if host.sudo else ""
             yield f"  settings of {', '.join(host.devices)}{right}: {', '.join(names)}"

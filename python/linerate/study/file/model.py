@@ -65,8 +65,8 @@ class RealHostTable(FrozenSpec):
     """[user@]address; this machine if neither this nor `reach` is given."""
     reach: tuple[str, ...] = ()
     """Words that run a command there when they stand before it, in place of ssh: ["ip", "netns", "exec", "h1"]."""
-    python: str = Field(default="python3", pattern=r"^[^-\s]\S*$")
-    """The Python there that has Linerate."""
+    python: str | None = Field(default=None, pattern=r"^[^-\s]\S*$")
+    """The Python there that has Linerate; what `linerate hosts install` brought, else `python3`, if not given."""
     sudo: bool = False
     """Change settings through `sudo -n`: for a user other than root."""
     devices: tuple[str, ...] = Field(min_length=1)
@@ -90,6 +90,8 @@ class SanTable(FrozenSpec):
     """What is particular about it: these replace the baseline's; a case's own changes replace them."""
     control_address: str | None = None
     """This machine's address as the hosts reach it; the address of its name if not given."""
+    control_ports: str | None = None
+    """FIRST-LAST: the TCP ports of the control network that are used, here and on the hosts; free ones if not given."""
     host: tuple[RealHostTable, ...] = ()
 
 

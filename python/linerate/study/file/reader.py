@@ -14,6 +14,7 @@ from typing import Any
 
 from linerate.analysis.metric import LARGEST_LOAD
 from linerate.analysis.verdict import METRICS, find_metric, shipped_claims
+from linerate.cluster import PortRange
 from linerate.errors import UserError
 from linerate.lab.cpu_idle import WAIT
 from linerate.san import Topology, load_topology
@@ -210,6 +211,11 @@ class _Reader:
         if table.clock == "virtual" and not _is_computable(topology):
             what = "needs a topology with one array, and disks in it"
             self._error((*key, "clock"), f"virtual {what}", 'write clock = "real"')
+        if table.control_ports is not None:
+            try:
+                PortRange.parse(table.control_ports)
+            except UserError as error:
+                self._error((*key, "control_ports"), error.message, error.hint)
         self._check_settings((*key, "settings"), table.settings)
         return San(
             name=name,
@@ -219,6 +225,7 @@ class _Reader:
             clock=table.clock,
             settings=table.settings,
             control_address=table.control_address,
+            control_ports=table.control_ports,
         )
 
     def _topology(self, key: Key, name: str) -> Topology | None:

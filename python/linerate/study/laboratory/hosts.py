@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from linerate.cluster import apportion
+from linerate.cluster import PortRange, apportion
 from linerate.errors import HostError, InternalError, UserError
 from linerate.host import HostJournal, HostSettings, HostTarget, catalogue, unproven
 from linerate.run import Here, Load
@@ -227,7 +227,8 @@ def _cluster(san: San, stack: ExitStack) -> Cluster | None:
     from linerate.cluster import Cluster
 
     places = [place(host) for host in san.hosts]
-    return stack.enter_context(Cluster(places, address=san.control_address))
+    ports = PortRange.parse(san.control_ports) if san.control_ports is not None else None
+    return stack.enter_context(Cluster(places, address=san.control_address, ports=ports))
 
 
 class _Hosts:

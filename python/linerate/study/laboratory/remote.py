@@ -33,8 +33,7 @@ class RemoteSettings:
             error_prefix=f"host {target.name}: ",
             noisy=True,
         )
-        command = (place.python, "-P", "-m", "linerate.cli", "host", "hold")
-        started = place.wrap((("sudo", "-n") if sudo else ()) + command)
+        started = place.command("linerate.cli", "host", "hold", sudo=sudo)
         try:
             self._process = rpc.Process(peer, started, timeout_s=_ANSWER_TIMEOUT_S)
         except OSError as error:
