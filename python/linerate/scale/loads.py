@@ -15,8 +15,8 @@ def at_task(
 ) -> RunPlan:
     """The plan of a run. Each run has a seed of its own: a modelled array would repeat itself to the last digit.
 
-    With `volumes_per_host`, hosts are shares of the plan's volumes, which are in the order of their hosts. Without it the
-    plan is that of each host. Raises UserError for more volumes than it has.
+    With `volumes_per_host`, hosts are shares of the plan's volumes, which are in the order of their hosts. Without it
+    the plan is that of each host. Raises UserError for more volumes than it has.
     """
     if axis == "volumes":
         plan, _ = on_first_volumes(plan, task.load)
