@@ -12,6 +12,7 @@ MEMORY_BYTES_MAX = 4e6
 CPU_S_MAX = 0.02
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.long)])
 def test_many_hosts_start_together_and_the_loss_of_one_costs_that_one(tmp_path: Path, count: int) -> None:
     found = simulate(count, tmp_path)

@@ -290,7 +290,7 @@ def test_a_run_that_loses_a_host_is_degraded_and_does_not_count(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(HostLaboratory, "_applier", lambda self, host, stack: _Applier())
-    monkeypatch.setattr("linerate.cluster.workers.Cluster", lambda places, address: nullcontext(_Losing()))
+    monkeypatch.setattr("linerate.cluster.workers.Cluster", lambda *_, **__: nullcontext(_Losing()))
     study = load_study(folder / "frames.toml")
     laboratory = HostLaboratory(folder, Consent.nothing())
     laboratory.bring_up(study.sans[0], [])
