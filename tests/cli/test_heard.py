@@ -1,12 +1,15 @@
-"""A Ctrl-C that falls into a library's callback is a Ctrl-C all the same, and no defect."""
+"""A Ctrl-C that falls into a library's callback is a Ctrl-C all the same; a signal ends an array at any moment."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import sys
+from types import FrameType
 
 import pytest
+from linerate.cli.array.serve import ending_signals, is_asked_to_end
 from linerate.errors import LinerateError, UserError
 from linerate.interrupt import heard
 from pydantic import BaseModel, field_serializer
@@ -70,3 +73,28 @@ def _restore() -> None:
 def test_what_linerate_itself_found_wrong_is_said() -> None:
     with pytest.raises(LinerateError, match="still set"), heard():
         _restore()
+
+
+@pytest.mark.timeout(20)
+def test_a_signal_at_any_step_of_the_wait_is_heard() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for step in range(12):
+            signals = ending_signals()
+            left = step
+
+            def at_step(frame: FrameType, event: str, argument: object) -> None:
+                nonlocal left
+                left -= 1
+                if left == -1:
+                    signal.raise_signal(signal.SIGTERM)
+
+            sys.setprofile(at_step)
+            try:
+                heard = is_asked_to_end(signals)
+            finally:
+                sys.setprofile(None)
+            assert heard or left >= 0 or is_asked_to_end(signals), f"step {step}"
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from linerate.cluster.tls import Assignment, Membership
 from tests.support.need import missing
 
 PROGRAM = Path(__file__).with_name("captured.py")
+ROOT = Path(__file__).parents[2]
 
 
 def _context(kind: int, own: Credential, trusted: str, folder: Path) -> ssl.SSLContext:
@@ -97,7 +99,13 @@ def test_a_worker_without_an_assignment_says_who_starts_it(line: str) -> None:
 def test_no_secret_crosses_in_the_clear(tmp_path: Path) -> None:
     """Every packet of the loopback of a network namespace is kept while two hosts are told a CHAP secret."""
     done = subprocess.run(
-        [sys.executable, str(PROGRAM)], capture_output=True, text=True, check=False, timeout=200, cwd=tmp_path
+        [sys.executable, str(PROGRAM)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     if done.returncode and "no right to build a lab" in done.stderr:
         missing(done.stderr.strip())

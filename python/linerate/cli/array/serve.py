@@ -6,11 +6,11 @@ import contextlib
 import os
 import resource
 import signal
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -81,7 +81,7 @@ def serve(
         confirm(f"Everything on {', '.join(names)} is lost. Create it again?", yes)
     last = record.load(file)
     record.check_volumes(config, last, names)
-    ended = _ended_by_signal()
+    signals = ending_signals()
     with EventLog(log_format, log_level) as log:
         _warn(log, file, config)
         array = _core.Array.start(record.seam_json(config, last, names))
@@ -91,7 +91,7 @@ def serve(
             with writer.keeping(), _managed(array, config, partnership, control, log) as served:
                 _tell_start(config, _places(array), served, json)
                 _report_start(config, _places(array), log)
-                _await(ended, page=page, json=json)
+                _await(signals, page=page, json=json)
                 notify("STOPPING=1")
                 stats = array.stats()
         finally:
@@ -100,11 +100,20 @@ def serve(
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
 
 
-def _await(ended: threading.Event, *, page: bool, json: bool) -> None:
+def _await(signals: SimpleQueue[int], *, page: bool, json: bool) -> None:
     """Serves until the end is asked for."""
     with with_page("array", str(os.getpid()), wanted=page, json=json):
-        while not ended.wait(0.2):
+        while not is_asked_to_end(signals):
             pass
+
+
+def is_asked_to_end(signals: SimpleQueue[int]) -> bool:
+    """Waits a moment for one of `ending_signals`."""
+    try:
+        signals.get(timeout=0.2)
+    except Empty:
+        return False
+    return True
 
 
 def _keep_standard_files() -> None:
@@ -199,16 +208,20 @@ def _report_start(config: ArrayConfig, places: list[str], log: EventLog) -> None
         log.report("warning", "notify_failed", message)
 
 
-def _ended_by_signal() -> threading.Event:
-    """Set by Ctrl-C or SIGTERM, so that both end the array the same way."""
-    ended = threading.Event()
+def ending_signals() -> SimpleQueue[int]:
+    """Gets Ctrl-C and SIGTERM, so that both end the array the same way.
+
+    A handler may run at any instruction of the main thread. An Event would wait for itself if the handler ran while the
+    main thread is inside it; a SimpleQueue takes that.
+    """
+    signals: SimpleQueue[int] = SimpleQueue()
 
     def end(number: int, frame: FrameType | None) -> None:
-        ended.set()
+        signals.put(number)
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
-    return ended
+    return signals
 
 
 def _describe(config: ArrayConfig, portals: list[str]) -> None:

@@ -148,9 +148,10 @@ def _install(place: Endpoint, bundle: Bundle, folder: str, *, again: bool) -> st
         if marker.get("digest") == bundle.digest and not again and not visitor.tried()["error"]:
             return f"{bundle.version} is there already, in {facts['folder']}"
     if facts["free_bytes"] < _ROOM * bundle.unpacked_bytes:
+        free_mb, needed_mb = facts["free_bytes"] / 1e6, _ROOM * bundle.unpacked_bytes / 1e6
         raise HostError(
-            f"host {place.name}: {facts['free_bytes'] >> 20:,} MB are free for {facts['folder']}, and Linerate takes "
-            f"{int(_ROOM * bundle.unpacked_bytes) >> 20:,} MB",
+            f"host {place.name}: {free_mb:,.0f} MB are free for {facts['folder']}, and Linerate takes "
+            f"{needed_mb:,.0f} MB",
             "make room there, or name another folder: --folder",
         )
     done = _send(place, bundle, folder)
