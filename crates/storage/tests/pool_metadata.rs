@@ -149,11 +149,11 @@ fn a_pool_that_is_being_made_is_there_wholly_or_not_at_all() {
 /// data.
 #[test]
 fn a_snapshot_keeps_its_pages_until_its_deletion_is_durable() {
+    const LOOKS: u64 = 128;
     let mut executor = Executor::new();
     let crash = CrashDisk::new(&executor.runtime(), "d0", DISK_BYTES, 4096, 1);
     let disk: Rc<dyn Disk> = Rc::new(crash.clone());
     let config = PoolConfig { merge_leaves: 1, ..config() };
-    const LOOKS: u64 = 128;
     let many_steps = 40;
     let pool = run(&mut executor, |runtime| async move {
         let pool = Pool::create(runtime, config, disk).await.unwrap();
