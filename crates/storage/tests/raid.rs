@@ -294,14 +294,23 @@ fn after_lost_caches(config: &RaidConfig, drives: &[CrashDisk]) -> (Executor, Rc
     (executor, set)
 }
 
-#[test]
-fn a_flush_ends_when_the_others_know_of_a_failed_member() {
-    let (mut executor, config) = (Executor::new(), config(RaidLevel::Raid1));
-    let drives = crash_disks(&executor, 2);
+/// A set of two drives that may lose power; the second one may fail.
+fn mirror_that_may_fail(
+    executor: &mut Executor,
+    config: &RaidConfig,
+) -> (Vec<CrashDisk>, FaultyDisk, Rc<RaidSet>) {
+    let drives = crash_disks(executor, 2);
     let mut disks = as_disks(&drives);
     let faulty = FaultyDisk::new(&executor.runtime(), disks.remove(1), 1);
     disks.push(Rc::new(faulty.clone()));
-    let set = create(&mut executor, &config, &disks);
+    let set = create(executor, config, &disks);
+    (drives, faulty, set)
+}
+
+#[test]
+fn a_flush_ends_when_the_others_know_of_a_failed_member() {
+    let (mut executor, config) = (Executor::new(), config(RaidLevel::Raid1));
+    let (drives, faulty, set) = mirror_that_may_fail(&mut executor, &config);
     write(&mut executor, &set, 0, 4096, 1);
     drives[0].set_delay(50_000, 60_000);
     run(&mut executor, set.write(0, Bytes::from(vec![2; 4096]), false)).unwrap();
@@ -316,11 +325,7 @@ fn a_flush_ends_when_the_others_know_of_a_failed_member() {
 #[test]
 fn copies_agree_after_a_power_cut_while_a_failure_is_not_recorded() {
     let (mut executor, config) = (Executor::new(), config(RaidLevel::Raid1));
-    let drives = crash_disks(&executor, 2);
-    let mut disks = as_disks(&drives);
-    let faulty = FaultyDisk::new(&executor.runtime(), disks.remove(1), 1);
-    disks.push(Rc::new(faulty.clone()));
-    let set = create(&mut executor, &config, &disks);
+    let (drives, faulty, set) = mirror_that_may_fail(&mut executor, &config);
     let last = set.size_bytes() - 4096;
     for offset in [0, last] {
         write(&mut executor, &set, offset, 4096, 1);

@@ -62,8 +62,13 @@ def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram | None:
         if total is None:
             total = decode(histogram.encode())
         else:
-            total.merge(histogram.decoded() if isinstance(histogram, EncodedHistogram) else histogram)
+            total.merge(_in_memory(histogram))
     return total
+
+
+def _in_memory(histogram: LatencyHistogram) -> LatencyHistogram:
+    """What a compiled histogram can merge."""
+    return histogram.decoded() if isinstance(histogram, EncodedHistogram) else histogram
 
 
 class EncodedHistogram:
@@ -108,7 +113,7 @@ class EncodedHistogram:
     def merge(self, other: Any, /) -> None:
         """See `LatencyHistogram`."""
         total = self.decoded()
-        total.merge(other.decoded() if isinstance(other, EncodedHistogram) else other)
+        total.merge(_in_memory(other))
         self._data, self._count = total.encode(), total.count
 
     def quantile(self, q: float, /) -> int:

@@ -10,7 +10,7 @@ from linerate.scale.climb import Climb, check, climb
 from linerate.scale.curve import Curve, runs_of_curve
 from linerate.scale.headroom import Headroom, headroom
 from linerate.scale.linear import Growth, LoadGrowth, growth
-from linerate.scale.loads import at_task
+from linerate.scale.loads import LOAD_MOST, at_task
 from linerate.scale.procedure import Parts, Procedure, runs_planned
 from linerate.scale.reached import Axis, Reached, ScaleTask
 from linerate.scale.record import SCALE, ScaleRecord
@@ -18,6 +18,7 @@ from linerate.scale.search import Capacity, Search, SearchLimits
 from linerate.scale.threshold import Standing, Threshold, standing
 
 __all__ = [
+    "LOAD_MOST",
     "SCALE",
     "Axis",
     "Capacity",

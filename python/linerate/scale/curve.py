@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from linerate.scale.reached import Purpose, Reached, ScaleTask
-
-_COUNTED: tuple[Purpose, ...] = ("up", "curve")
+from linerate.scale.reached import Reached, ScaleTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +33,20 @@ def next_task(runs: Sequence[Reached], curve: Curve) -> ScaleTask | None:
     return ScaleTask("curve", load) if counts[load] < curve.repeats else None
 
 
+def by_load(runs: Sequence[Reached]) -> dict[int, list[Reached]]:
+    """The runs of the response curve by load, in rising order."""
+    found: dict[int, list[Reached]] = {}
+    for run in runs:
+        if run.is_on_curve:
+            found.setdefault(run.load, []).append(run)
+    return dict(sorted(found.items()))
+
+
 def runs_of_curve(runs: Sequence[Reached], curve: Curve) -> Mapping[int, Sequence[Reached]]:
     """The runs of each load that count, in the order of loads."""
     of_load: dict[int, list[Reached]] = {load: [] for load in curve.loads}
     for run in runs:
         found = of_load.get(run.load)
-        if found is not None and run.purpose in _COUNTED and len(found) < curve.repeats:
+        if found is not None and run.is_on_curve and len(found) < curve.repeats:
             found.append(run)
     return of_load

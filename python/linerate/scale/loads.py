@@ -9,6 +9,9 @@ from linerate.workload import Overrides, PlannedRun, RunPlan
 from linerate.workload.fewer import on_first_volumes
 from linerate.workload.spec import OpenArrival
 
+LOAD_MOST = 256
+"""The largest load of a search that names none, where nothing else bounds it."""
+
 
 def at_task(
     plan: RunPlan, axis: Axis, task: ScaleTask, number: int, *, volumes_per_host: int | None = None

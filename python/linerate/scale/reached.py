@@ -52,3 +52,8 @@ class Reached(BaseModel):
     demands_s: dict[str, float] = Field(default_factory=dict)
     """Of a closed loop, per station the busy seconds per I/O (`laws.demands_s`)."""
     directory: str
+
+    @property
+    def is_on_curve(self) -> bool:
+        """Whether it counts for the response curve: a run of the search, or of chosen loads."""
+        return self.purpose in ("up", "curve")

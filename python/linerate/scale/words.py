@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from linerate.scale.curve import by_load
 from linerate.scale.headroom import Headroom, headroom
 from linerate.scale.interval import MeanInterval
 from linerate.scale.laws import laws_of
@@ -43,13 +44,9 @@ def run_text(reached: Reached) -> str:
 
 def curve_lines(axis: Axis, threshold: Threshold, runs: Sequence[Reached], found: Capacity) -> Iterator[str]:
     """A line for each load that was measured."""
-    by_load: dict[int, list[Reached]] = {}
-    for run in runs:
-        if run.purpose in ("up", "curve"):
-            by_load.setdefault(run.load, []).append(run)
     title = f"{threshold.metric} ms"
     yield f"{axis:>8}  {'I/Os per s':>12}  {title:>10}  runs"
-    for load, reached in sorted(by_load.items()):
+    for load, reached in by_load(runs).items():
         iops = sum(one.iops for one in reached) / len(reached)
         time_ms = sum(one.response_ms for one in reached) / len(reached)
         mark = "" if load not in found.undecided else "  too close to the threshold"

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from linerate.scale import Climb, Parts, Procedure, Reached
     from linerate.scale.laws import Laws
 
-LOAD_MOST = 256
 _DOWN = "Measure a few loads once more after the highest one: do they differ from the way up?"
 _HEADROOM = "Also measure 70, 80 and 90 % of the rate at the largest load, with Poisson arrivals."
 
@@ -153,7 +152,7 @@ def _request(
     from linerate.cli.job import options
     from linerate.cli.job.overwrite import consent_of
     from linerate.run import Here
-    from linerate.scale import Climb, SearchLimits, Threshold
+    from linerate.scale import LOAD_MOST, Climb, SearchLimits, Threshold
     from linerate.workload import Overrides
     from linerate.workload.fewer import volume_names
 

@@ -15,7 +15,8 @@ from linerate.report import figures
 from linerate.report.panels import charts
 from linerate.report.panels.series import Point
 from linerate.report.panels.svg import draw
-from linerate.scale import Axis, Capacity, Procedure, Reached, Threshold, headroom
+from linerate.scale import Axis, Capacity, Procedure, Threshold, headroom
+from linerate.scale.curve import by_load
 from linerate.scale.laws import laws_of
 from linerate.scale.laws.words import laws_lines
 from linerate.scale.words import answer, kept_text, span, way_down_text
@@ -118,16 +119,8 @@ def _part(shown: SearchShown) -> SearchPart:
     )
 
 
-def _by_load(runs: Sequence[Reached]) -> list[tuple[int, list[Reached]]]:
-    found: dict[int, list[Reached]] = {}
-    for run in runs:
-        if run.purpose in ("up", "curve"):
-            found.setdefault(run.load, []).append(run)
-    return sorted(found.items())
-
-
 def _load_rows(shown: SearchShown, found: Capacity) -> Iterator[LoadRow]:
-    for load, runs in _by_load(shown.procedure.runs):
+    for load, runs in by_load(shown.procedure.runs).items():
         tails = [run.p99_ms for run in runs if run.p99_ms is not None]
         yield LoadRow(
             f"{load:,}",
@@ -148,9 +141,9 @@ def _state(load: int, found: Capacity) -> str:
 def _points(shown: SearchShown) -> Iterator[Point]:
     """One per load: its mean rate and time; the largest load that keeps the threshold has the ring of a knee."""
     kept = shown.procedure.capacity().kept
-    by_load = _by_load(shown.procedure.runs)
-    labelled = _labelled([load for load, _ in by_load], kept)
-    for number, (load, runs) in enumerate(by_load):
+    loads = by_load(shown.procedure.runs)
+    labelled = _labelled(list(loads), kept)
+    for number, (load, runs) in enumerate(loads.items()):
         iops, time_ms = fmean(run.iops for run in runs), fmean(run.response_ms for run in runs)
         yield {
             "of": shown.title,

@@ -58,7 +58,7 @@ class Laws:
 
 def laws_of(axis: Axis, runs: Sequence[Reached]) -> Laws:
     """The laws of a search. A paced load has none: its rate is what was asked for."""
-    up = [run for run in runs if run.purpose in ("up", "curve")]
+    up = [run for run in runs if run.is_on_curve]
     if axis == "rate":
         return Laws(None, None)
     rates: dict[int, list[float]] = {}

@@ -7,13 +7,12 @@ from itertools import pairwise
 
 from linerate.analysis.verdict import shipped_claims
 from linerate.errors import UserError
-from linerate.scale import Threshold
+from linerate.scale import LOAD_MOST, Threshold
 from linerate.study.file.hosts import volumes_by_host
 from linerate.study.file.model import CaseTable, ScaleTable, StudyFile
 from linerate.study.model import San, Scale, Workload
 from linerate.workload.toml_lines import Key
 
-LOAD_MOST = 256
 _CHANGED = {
     "threads": ("outstanding",),
     "volumes": ("load.volumes",),

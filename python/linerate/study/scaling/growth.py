@@ -181,7 +181,7 @@ def _mean(search: CaseSearch, load: int, figure: str) -> float | None:
         for entry in search.entries
         if entry.state == "complete"
         and entry.reached.load == load
-        and entry.reached.purpose in ("up", "curve")
+        and entry.reached.is_on_curve
         and figure in entry.values
     ]
     return fmean(values) if values else None

@@ -51,7 +51,7 @@ class Searching:
         self._tried += 1
         if entry.state == "complete":
             self.procedure.record(entry.reached)
-            if entry.reached.purpose in ("up", "curve"):
+            if entry.reached.is_on_curve:
                 self._values[entry.reached.load] = entry.values
 
     def next(self) -> ScaleTask | None:
