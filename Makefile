@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of programs. Without stored bytecode each compiles its modules anew, 1 to 4 s.
+export PYTHONDONTWRITEBYTECODE :=
 STEP := @packaging/step
 
 RUST_FILES := $(shell find crates -name '*.rs' -not -path 'crates/sim/*' -not -path '*/tests/*') \

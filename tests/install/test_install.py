@@ -31,7 +31,6 @@ def _run(command: list[str], folder: Path, timeout_s: float) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.alone
 @pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * INSTALL_TIMEOUT_S + DEMO_TIMEOUT_S)
 def test_a_wheel_works_in_an_empty_environment_outside_the_tree(tmp_path: Path) -> None:
     maturin = Path(sys.executable).with_name("maturin")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 FAILOVER_S = 1.5
 """From the fault to the first requeued I/O that completes elsewhere, with default settings."""
-SEEDS = {"kernel": range(1, 6), "user": range(6, 11)} if need.IN_CI else {"kernel": (1, 2), "user": (6, 7)}
+SEEDS = {"kernel": range(1, 5), "user": range(6, 10)} if need.IN_CI else {"kernel": (1, 2), "user": (6, 7)}
 """Schedules of each fabric; `python -m tests.multipath.failover NAME FABRIC SEED ...` plays any."""
 TIMEOUT_S = 400.0
 

@@ -34,7 +34,6 @@ WIDE = TcpState(
     receive_space_bytes=1 << 19,
     peer_window_bytes=1 << 20,
     send_buffer_bytes=1 << 20,
-    needless_retransmits=0,
     delivery_mb_s=80.0,
     busy_percent=50.0,
     rwnd_limited_percent=0.0,

@@ -12,7 +12,7 @@ from linerate.probe.trials import Name
 from linerate.settings import find
 from linerate.study import shipped_studies
 
-from tests.probe.evidence import RTT_MS, WIDE, evidence, without_trials
+from tests.probe.evidence import RTT_MS, evidence, without_trials
 
 HOLE = FrameSizes(9000, (576, 1280, 1500), (), (2000, 9000), RTT_MS)
 GAPS = Tcp(received_segments=100_000, out_of_order=2500)
@@ -48,6 +48,11 @@ PLANTED: dict[str, tuple[str, Changes, tuple[str, ...]]] = {
     "busy host": ("this host's CPU", {"small": {"host_busy_percent": 96.0}}, ("96 % busy",)),
     "slow disks": ("disks", {"floor": {"p50_ms": 8.0}}, ("8 ms", "0.25 ms", "0.2 ms")),
     "busy array": ("array", {"floor": {"p50_ms": 2.0}, "cached": {"p50_ms": 1.9}}, ("2 ms", "20,000")),
+    "array that works in turns": (
+        "array",
+        {"floor": {"iops": 500.0, "p99_ms": 9.0}, "cached": {"iops": 550.0, "p99_ms": 8.0}},
+        ("in turns", "takes 0.25 ms", "mean 2 ms", "percentile 9 ms"),
+    ),
     "round trip": ("round trip", {}, ("0.2 ms of the 0.25 ms",)),
 }
 
@@ -93,6 +98,21 @@ def test_slow_reads_of_a_busy_host_must_be_very_slow(p50_ms: float, limit: str) 
     assert judge(evidence(changes)).limit == limit
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # a cache in front of slow disks: what is in the cache is fast
+        {"floor": {"iops": 500.0, "p99_ms": 12.0}},
+        # this host has no CPU left itself
+        {"floor": {"iops": 500.0, "host_busy_percent": 97.0}, "cached": {"iops": 550.0}},
+        # a little uneven
+        {"floor": {"iops": 2500.0}, "cached": {"iops": 2500.0}},
+    ],
+)
+def test_a_mean_above_the_median_is_not_always_the_array(changes: Changes) -> None:
+    assert judge(evidence(changes)).limit != "array"
+
+
 def test_a_line_that_one_session_does_not_fill_is_not_its_limit() -> None:
     changes: Changes = {name: {"mb_s": FULL_MB_S} for name in BULK} | {"large": {"mb_s": 30.0}}
     assert judge(evidence(changes)).limit == "window"
@@ -108,10 +128,11 @@ def test_a_few_segments_sent_again_are_no_loss() -> None:
 
 
 def test_segments_that_came_late_are_no_loss() -> None:
-    late: Changes = {"sessions": {"tcp": Tcp(sent_segments=100, retransmits=90)}}
-    assert judge(evidence(late)).limit == "loss"
-    late["sessions"]["tcp_state"] = replace(WIDE, needless_retransmits=85)
-    assert judge(evidence(late)).limit == "round trip"
+    late = Tcp(sent_segments=100, retransmits=90)
+    assert judge(evidence({"sessions": {"tcp": late}})).limit == "loss"
+    known = replace(late, needless_retransmits=85)
+    assert judge(evidence({"sessions": {"tcp": known}})).limit == "round trip"
+    assert judge(replace(evidence({"sessions": {"tcp": late}}), port="lo")).limit == "round trip"
 
 
 def test_nothing_full() -> None:

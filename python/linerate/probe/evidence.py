@@ -24,6 +24,8 @@ class Tcp:
     """Smoothed; holds the time for which the array delays its acknowledgements."""
     sent_segments: int = 0
     retransmits: int = 0
+    needless_retransmits: int = 0
+    """Of these: segments that the array had got already (DSACK, RFC 2883), as far as they were seen."""
     received_segments: int = 0
     """From bytes and MSS: the kernel counts merged ones."""
     out_of_order: int = 0
@@ -51,6 +53,11 @@ class TrialResult:
     """Buffers that the session's options fix: recv_buffer_bytes, send_buffer_bytes."""
     session: Mapping[str, Any] = field(default_factory=dict)
     block_bytes: int = 512
+
+    @property
+    def mean_ms_at_depth_1(self) -> float:
+        """Mean response time of a trial with one I/O in flight."""
+        return 1000 / self.iops if self.iops else self.p99_ms
 
     @property
     def in_flight_bytes(self) -> int:

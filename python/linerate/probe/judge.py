@@ -34,6 +34,7 @@ _OF_READS = ("disks", "line", "window")
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
 DISK_SHARE_BUSY = 0.875
+UNEVEN = 2.0  # the mean of a response time, in medians: most are fast, and some very slow
 DISK_SHARE = 0.5  # of a random read, that a cached one does not take
 
 
@@ -118,7 +119,12 @@ def _notes(seen: Evidence) -> tuple[str, ...]:
 
 
 def _loss(seen: Evidence) -> str:
-    """Over all trials; a few segments prove nothing, for TCP also sends some again that were only late."""
+    """Over all trials; a few segments prove nothing, for TCP also sends some again that were only late.
+
+    A loopback loses nothing: it reorders, and an array that works in turns acknowledges late.
+    """
+    if seen.port == LOOPBACK:
+        return ""
     sums = [one.tcp for one in seen.measured.values()]
     again = sum(_lost_segments(one) for one in seen.measured.values())
     gaps = sum(tcp.out_of_order for tcp in sums)
@@ -127,16 +133,14 @@ def _loss(seen: Evidence) -> str:
     signs = []
     if again_percent >= LOSS_PERCENT and again >= LOST_SEGMENTS_MIN:
         signs.append(f"{again:,} segments that this host sent ({again_percent:.2g} %) were retransmits")
-    # a loopback loses nothing, it reorders
-    if gaps_percent >= GAPS_PERCENT and gaps >= LOST_SEGMENTS_MIN and seen.port != LOOPBACK:
+    if gaps_percent >= GAPS_PERCENT and gaps >= LOST_SEGMENTS_MIN:
         signs.append(f"{gaps:,} segments that came in ({gaps_percent:.2g} %) followed a gap")
     return f"The path loses frames: {', and '.join(signs)}." if signs else ""
 
 
 def _lost_segments(one: TrialResult) -> int:
-    """What waits in a long queue is sent again too, but was not lost."""
-    late = one.tcp_state.needless_retransmits if one.tcp_state else 0
-    return max(0, one.tcp.retransmits - late)
+    """A segment that waits in a long queue, or for a busy array, is sent again too, but was not lost."""
+    return max(0, one.tcp.retransmits - one.tcp.needless_retransmits)
 
 
 def _line(seen: Evidence) -> str:
@@ -202,10 +206,29 @@ def _disks(seen: Evidence) -> str:
 def _array(seen: Evidence) -> str:
     floor, small = seen.measured["floor"], seen.measured["small"]
     if floor.p50_ms < max(SLOW_MS_MIN, SLOW * seen.rtt_ms):
-        return ""
+        return _array_in_turns(seen)
     return (
         f"The array is the limit: a 4K read at depth 1 takes {floor.p50_ms:.3g} ms, {seen.rtt_ms:.2g} ms of it on the "
         f"network, and with 32 in flight {small.iops:,.0f} are done per second. This host and the line have time left."
+    )
+
+
+def _array_in_turns(seen: Evidence) -> str:
+    """A CPU that other programs or a quota take for milliseconds at a time: most reads are fast, and all wait then.
+
+    Reads of the array's memory wait too, which slow disks behind a cache do not explain.
+    """
+    floor, cached = seen.measured["floor"], seen.measured.get("cached")
+    if cached is None or seen.is_host_busy:
+        return ""
+    mean_ms = min(one.mean_ms_at_depth_1 for one in (floor, cached))
+    if mean_ms < max(SLOW_MS_MIN, SLOW * seen.rtt_ms, UNEVEN * floor.p50_ms):
+        return ""
+    return (
+        f"The CPU of the array is the limit: it works in turns. The median 4K read at depth 1 takes "
+        f"{floor.p50_ms:.3g} ms, the mean {floor.mean_ms_at_depth_1:.3g} ms and the 99th percentile {floor.p99_ms:.3g} "
+        f"ms, also from the array's memory, while this host has CPU left. Other programs there, or a limit on its CPU "
+        f"time, take the rest."
     )
 
 

@@ -65,7 +65,7 @@ def measure(spec: RunSpec, trial: Trial, tick: Callable[[], None] = lambda: None
     before = out_of_order_segments()
     run = _core.Run.start(spec.seam_json())
     facts = run.facts()
-    watch = _watch(facts) if trial.is_bulk else None
+    watch = _watch(facts)
 
     def each() -> None:
         if watch is not None:
@@ -75,19 +75,22 @@ def measure(spec: RunSpec, trial: Trial, tick: Callable[[], None] = lambda: None
     total = run_to_end(run, trial.title, each)
     summary = summarise_interval(total)
     measured = _measured(trial, summary, total.usage, facts, max(0, out_of_order_segments() - before))
+    needless = watch.needless_retransmits if watch is not None else 0
     return replace(
         measured,
-        tcp_state=watch.state() if watch is not None else None,
+        tcp=replace(measured.tcp, needless_retransmits=needless),
+        tcp_state=watch.state() if watch is not None and trial.is_bulk else None,
         fixed_buffers=tuple(name for name in BUFFERS if name in spec.volumes[0].iscsi.model_dump()),
     )
 
 
 def run_to_end(run: _core.Run, title: str, each: Callable[[], None]) -> IntervalSample:
-    """The whole measured time of a run. Calls `each` a few times per second. Raises LinerateError."""
+    """The whole measured time of a run. Calls `each` a few times per second, and at the end. Raises LinerateError."""
     try:
         while not run.finished:
             run.next_interval(PULL_S)
             each()
+        each()
     except BaseException:
         run.stop()
         run.finish()

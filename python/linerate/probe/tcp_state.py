@@ -43,8 +43,6 @@ class TcpState:
     """The most that the array lets this host send; 0 on kernels that do not tell (before 5.4)."""
     send_buffer_bytes: int
     """Of this host, as auto-tuning had it at the end."""
-    needless_retransmits: int
-    """Segments of all connections that this host sent again although the array had got them (DSACK, RFC 2883)."""
     delivery_mb_s: float | None
     """Of all connections to the array; None while no connection had more to send than its window."""
     busy_percent: float
@@ -101,6 +99,11 @@ class TcpWatch:
             self._seen.setdefault(one.cookie, _Looks(one)).add(one)
             self._last_s = now_s
 
+    @property
+    def needless_retransmits(self) -> int:
+        """Segments of all connections that this host sent again although the array had got them (DSACK, RFC 2883)."""
+        return sum(looks.last.info.get("tcpi_dsack_dups") or 0 for looks in self._seen.values())
+
     def state(self) -> TcpState | None:
         """What was seen; None without any connection."""
         if not self._seen:
@@ -121,7 +124,6 @@ class TcpWatch:
             receive_space_bytes=round(mean(info["tcpi_rcv_space"] for info in infos)),
             peer_window_bytes=round(mean(looks.peer_window_bytes for looks in all_looks)),
             send_buffer_bytes=round(mean(looks.last.send_buffer_bytes for looks in all_looks)),
-            needless_retransmits=sum(info.get("tcpi_dsack_dups") or 0 for info in infos),
             delivery_mb_s=sum(sent) / 1e6 if sent else None,
             busy_percent=min(100.0, 100 * busy_us / watched_us),
             rwnd_limited_percent=100 * sum(info["tcpi_rwnd_limited"] for info in infos) / max(1, busy_us),
