@@ -90,7 +90,7 @@ def test_array_schema_is_the_models() -> None:
         (["run", "--preset", "dell-nic", "--size", "big"], "--size big", "k, m, g"),
         (["run", "--preset", "dell-nic", "--cpus", "0-"], "--cpus 0-", "0,2-3"),
         (
-            ["run", "--preset", "dell-nic", "--cpus", "9999"],
+            ["run", "--preset", "dell-nic", "--target", "null:1g", "--cpus", "9999"],
             "this process may not use CPU 9999",
             "it may use ",
         ),

@@ -82,12 +82,15 @@ def run(
         verify="on" if verify else None,
         wait=io_wait.value if io_wait else None,
         driver=driver.value if driver else None,
-        cpus=options.cpu_list(cpus, here=hosts is None),
+        cpus=options.cpu_list(cpus),
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
     where, maps = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports), map_ or []
     fitted = options.fitted(asked, overrides, where.targets(target or [], maps), maps, volumes, strict=strict)
+    where = where.of_plan(fitted.plan)
+    if where.hosts is None:
+        options.check_cpus(overrides.cpus)
     if dry_run:
         _show(fitted, where)
         return
@@ -107,7 +110,7 @@ def _show(fitted: Fitted, where: Where) -> None:
     from linerate.cli.job.preview import preview
 
     if where.hosts is not None:
-        preview(fitted.told(json=False), None)
+        preview(fitted.told(json=False), None, where.hosts.dealt)
         return
     with where.loader() as loader:
         preview(fitted.to_luns(loader).told(json=False), loader)

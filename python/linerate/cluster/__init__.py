@@ -22,9 +22,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from linerate.cluster.clock import Offset, best_offset
+from linerate.cluster.deal import deal, dealt_threads
 from linerate.cluster.divide import apportion, divide
 from linerate.cluster.hosts import (
     Endpoint,
+    file_endpoints,
     is_ssh_host,
     lab_endpoints,
     local_endpoint,
@@ -43,7 +45,10 @@ __all__ = [
     "PortRange",
     "apportion",
     "best_offset",
+    "deal",
+    "dealt_threads",
     "divide",
+    "file_endpoints",
     "is_ssh_host",
     "lab_endpoints",
     "local_endpoint",

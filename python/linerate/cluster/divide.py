@@ -35,10 +35,10 @@ def divide(spec: RunSpec, hosts: Sequence[str], urls: Volumes | None = None) -> 
         )
     share = 1 / len(hosts)
     parts = {host: _part(spec, host, number, share, urls) for number, host in enumerate(hosts)}
-    return parts, _whole(spec, parts)
+    return parts, whole(spec, parts)
 
 
-def _whole(spec: RunSpec, parts: Mapping[str, RunSpec]) -> RunSpec:
+def whole(spec: RunSpec, parts: Mapping[str, RunSpec]) -> RunSpec:
     """The volumes of all parts, each stream on those that it has in any part."""
     on: dict[str, list[str]] = {stream.name: [] for stream in spec.streams}
     for part in parts.values():
@@ -68,35 +68,51 @@ def apportion(spec: RunSpec, owners: Mapping[str, str]) -> Divided:
             f"{spec.name}: several hosts cannot verify the same volumes", "give each host volumes of its own"
         )
     parts = {host: _owned(spec, host, number, owners) for number, host in enumerate(hosts)}
-    return parts, _whole(spec, parts)
+    return parts, whole(spec, parts)
 
 
 def _owned(spec: RunSpec, host: str, number: int, owners: Mapping[str, str]) -> RunSpec:
-    own = {volume.name for volume in spec.volumes if owners[volume.name] == host}
+    own = [volume for volume in spec.volumes if owners[volume.name] == host]
+    names = {volume.name for volume in own}
     portions = {
-        stream.name: len(own.intersection(stream.volumes)) / len(stream.volumes) for stream in spec.streams
+        stream.name: (
+            [name for name in stream.volumes if name in names],
+            len(names.intersection(stream.volumes)) / len(stream.volumes),
+        )
+        for stream in spec.streams
     }
+    return part(spec, host, number, own, portions)
+
+
+def part(
+    spec: RunSpec,
+    host: str,
+    number: int,
+    volumes: Sequence[VolumeSpec],
+    portions: Mapping[str, tuple[Sequence[str], float]],
+) -> RunSpec:
+    """What a host runs that has these volumes of a run, and of each stream the named volumes and this part (0 to 1) of
+    its I/Os. `number` makes its sequence of I/Os differ from those of others."""
     weights = _weights(spec)
-    share = sum(weights[name] * portion for name, portion in portions.items())
+    share = sum(weights[name] * portion for name, (_, portion) in portions.items())
     streams = [
         stream.model_copy(
             update={
-                "volumes": tuple(named(host, name) for name in stream.volumes if name in own),
-                "rate_iops": stream.rate_iops * portions[stream.name] if stream.rate_iops else None,
+                "volumes": tuple(named(host, name) for name in on),
+                "rate_iops": stream.rate_iops * portion if stream.rate_iops else None,
                 "share_percent": (
-                    min(stream.share_percent * portions[stream.name] / share, 100.0)
+                    min(stream.share_percent * portion / share, 100.0)
                     if stream.share_percent and share
                     else None
                 ),
             }
         )
         for stream in spec.streams
-        if portions[stream.name]
+        for on, portion in (portions[stream.name],)
+        if portion
     ]
-    volumes = [_volume(volume, host, None) for volume in spec.volumes if volume.name in own]
-    return _shared(spec, number, share).model_copy(
-        update={"volumes": tuple(volumes), "streams": tuple(streams)}
-    )
+    own = tuple(_volume(volume, host, None) for volume in volumes)
+    return _shared(spec, number, share).model_copy(update={"volumes": own, "streams": tuple(streams)})
 
 
 def _weights(spec: RunSpec) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from linerate import _core
 from linerate.errors import UserError
+from linerate.workload.hosts import LoadHost
 
 if TYPE_CHECKING:
     from linerate.lab import Lab
@@ -74,6 +75,14 @@ def ssh_endpoints(hosts: Sequence[str], python: str | None = None) -> tuple[Endp
     if len(set(names)) < len(names) or not all(is_ssh_host(host) for host in hosts):
         raise UserError(f"--hosts {','.join(hosts)}: not a list of hosts", "write [user@]host,[user@]host")
     return tuple(ssh_endpoint(name, host, python) for name, host in zip(names, hosts, strict=True))
+
+
+def file_endpoints(hosts: Sequence[LoadHost], python: str | None = None) -> tuple[Endpoint, ...]:
+    """The hosts of a workload file: by SSH, and this machine without it; `python` has Linerate on the others."""
+    return tuple(
+        local_endpoint(host.label) if host.is_here else ssh_endpoint(host.label, host.address, python)
+        for host in hosts
+    )
 
 
 def ssh_endpoint(name: str, host: str, python: str | None = None) -> Endpoint:

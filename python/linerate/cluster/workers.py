@@ -21,6 +21,7 @@ from distributed.deploy.spec import ProcessInterface
 from linerate import _core
 from linerate.cluster.agent import TOPIC, LoadAgent
 from linerate.cluster.clock import Offset
+from linerate.cluster.deal import deal
 from linerate.cluster.divide import Divided, Volumes, divide, named, unnamed
 from linerate.cluster.hosts import Endpoint
 from linerate.cluster.load import ClusterLoad, PendingAnswer, ask_all, measured_offset
@@ -32,6 +33,7 @@ from linerate.filename import file_names
 from linerate.host import HostTarget, inside
 from linerate.volumes import Cleared, Look
 from linerate.workload import RunSpec
+from linerate.workload.hosts import LoadHosts
 
 _UP_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 30.0
@@ -219,6 +221,10 @@ class Cluster:
         """Starts loads on the first so many hosts only."""
         return FirstHosts(self, self.hosts[:count], self._urls)
 
+    def dealt(self, hosts: LoadHosts) -> DealtHosts:
+        """Starts loads as a workload file deals them to these hosts, which are those of the cluster."""
+        return DealtHosts(self, hosts)
+
     def start_parts(self, divided: Divided, cleared: Cleared) -> ClusterLoad:
         """The same with a part for each host (`apportion`) of the run that was cleared. Raises LinerateError."""
         self._runs += 1
@@ -356,3 +362,19 @@ class FirstHosts:
     def start(self, cleared: Cleared) -> ClusterLoad:
         """See `linerate.run.Loader`."""
         return self._cluster.start_parts(divide(cleared.spec, self._hosts, self._urls), cleared)
+
+
+class DealtHosts:
+    """The hosts of a cluster with what a workload file deals to each (`deal`), as a `linerate.run.Loader`."""
+
+    def __init__(self, cluster: Cluster, hosts: LoadHosts) -> None:
+        self._cluster = cluster
+        self._hosts = hosts
+
+    def look(self, spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
+        """See `linerate.run.Loader`."""
+        return self._cluster.look_at_parts(deal(spec, self._hosts), names)
+
+    def start(self, cleared: Cleared) -> ClusterLoad:
+        """See `linerate.run.Loader`."""
+        return self._cluster.start_parts(deal(cleared.spec, self._hosts), cleared)

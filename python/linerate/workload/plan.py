@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from linerate.workload.hosts import LoadHosts
 from linerate.workload.spec import RATE_IOPS_MAX, OpenArrival, RunSpec, StreamSpec
 
 RUNS_MAX = 10_000
@@ -121,6 +122,7 @@ class RunPlan:
         *,
         start_commands: Sequence[str] = (),
         end_commands: Sequence[str] = (),
+        hosts: LoadHosts | None = None,
     ) -> None:
         self.name = name
         self.warnings: tuple[FileNotice, ...] = tuple(warnings)
@@ -128,6 +130,8 @@ class RunPlan:
         """Commands before the first run."""
         self.end_commands: tuple[str, ...] = tuple(end_commands)
         """Commands after the last run."""
+        self.hosts = hosts
+        """The hosts that the file names for its load; None: it names none but this machine."""
         self._steps: tuple[PlanStep, ...] = tuple(steps)
         self.rewind()
 
@@ -151,6 +155,7 @@ class RunPlan:
             (*notices, *self.warnings),
             start_commands=self.start_commands,
             end_commands=self.end_commands,
+            hosts=self.hosts,
         )
 
     @property

@@ -67,6 +67,7 @@ class Fitted:
             (*self.notices, *kept),
             start_commands=plan.start_commands,
             end_commands=plan.end_commands,
+            hosts=plan.hosts,
         )
 
 

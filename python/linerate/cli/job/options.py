@@ -75,8 +75,8 @@ def size_bytes(text: str | None) -> int | None:
         raise UserError(f"--size {text}: no size", f"write {SIZE_FORM}") from error
 
 
-def cpu_list(text: str | None, *, here: bool) -> tuple[int, ...] | None:
-    """CPU numbers of a list such as 0,2-3. Raises UserError, if it is for `here` also for CPUs that may not be used."""
+def cpu_list(text: str | None) -> tuple[int, ...] | None:
+    """CPU numbers of a list such as 0,2-3. Raises UserError."""
     if text is None:
         return None
     cpus: list[int] = []
@@ -87,11 +87,15 @@ def cpu_list(text: str | None, *, here: bool) -> tuple[int, ...] | None:
         if max(int(first), int(last or first)) > _LARGEST_CPU:
             raise UserError(f"--cpus {text}: no host has a CPU {part}", "write numbers and ranges: 0,2-3")
         cpus.extend(range(int(first), int(last or first) + 1))
-    allowed = os.sched_getaffinity(0)
-    if here and (strange := [cpu for cpu in cpus if cpu not in allowed]):
-        usable = ",".join(map(str, sorted(allowed)))
-        raise UserError(f"--cpus {text}: this process may not use CPU {strange[0]}", f"it may use {usable}")
     return tuple(cpus)
+
+
+def check_cpus(cpus: Sequence[int] | None) -> None:
+    """Raises UserError for CPUs that this process may not use."""
+    allowed = os.sched_getaffinity(0)
+    if strange := [cpu for cpu in cpus or () if cpu not in allowed]:
+        usable = ",".join(map(str, sorted(allowed)))
+        raise UserError(f"--cpus: this process may not use CPU {strange[0]}", f"it may use {usable}")
 
 
 def with_settings(

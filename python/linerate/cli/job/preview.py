@@ -15,8 +15,10 @@ from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown
 from linerate.workload import RunPlan, RunSpec, VolumeSpec
 from linerate.workload.fewer import only
+from linerate.workload.hosts import LoadHosts
 from linerate.workload.url import is_remote
 
+_HOST_HEADINGS = ("host", "system", "runs", "threads", "makes")
 _HEADINGS = ("volume", "target", "size", "threads", "reads", "found")
 
 
@@ -29,15 +31,39 @@ class _Volume:
     read_percents: set[float] = field(default_factory=set)
 
 
-def preview(plan: RunPlan, loader: Loader | None) -> None:
-    """Writes it. No loader: the volumes are on hosts that are not asked. Raises UserError for volumes that are one."""
-    for notice in plan.warnings:
+def preview(plan: RunPlan, loader: Loader | None, dealt: LoadHosts | None = None) -> None:
+    """Writes it. No loader: the volumes are on hosts that are not asked. `dealt`: what each of them gets.
+
+    Raises UserError for volumes that are one, and for a run that cannot be dealt.
+    """
+    for notice in (*plan.warnings, *(notice for run in plan.steps() for notice in run.warnings)):
         typer.echo(f"note: {notice}")
-    for line in columns([_HEADINGS, *_rows([run.spec for run in plan.steps()], loader)], most=None):
+    specs = [run.spec for run in plan.steps()]
+    if dealt is not None:
+        specs = _dealt(specs, dealt)
+    for line in columns([_HEADINGS, *_rows(specs, loader)], most=None):
         typer.echo(line)
     for run in plan.steps():
         typer.echo(run.banner)
     typer.echo(f"{plural(len(plan), 'run')}, {duration_text(plan.seconds)}")
+
+
+def _dealt(specs: Sequence[RunSpec], hosts: LoadHosts) -> list[RunSpec]:
+    """Writes what each host gets, and gives the runs with the volumes of all hosts."""
+    from linerate.cluster import deal
+
+    dealt = [deal(spec, hosts) for spec in specs]
+    rows: list[tuple[str, ...]] = [_HOST_HEADINGS]
+    for host in hosts.hosts:
+        parts = [parts[host.label] for parts, _ in dealt if host.label in parts]
+        threads = {sum(volume.outstanding for volume in part.volumes) for part in parts}
+        runs = f"{len(parts)} of {len(specs)}"
+        streams = dict.fromkeys(stream.name for part in parts for stream in part.streams)
+        shown = (runs, _range(threads), ", ".join(streams)) if parts else (runs, "0", "nothing")
+        rows.append((host.label, host.address or "this machine", *shown))
+    for line in columns(rows, most=None):
+        typer.echo(line)
+    return [whole for _, whole in dealt]
 
 
 def _rows(specs: Sequence[RunSpec], loader: Loader | None) -> list[tuple[str, ...]]:

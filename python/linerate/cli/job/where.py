@@ -1,10 +1,10 @@
-"""Where the load runs: in this process, on the hosts of `--hosts`, or in virtual time."""
+"""Where the load runs: in this process, on the hosts of `--hosts` or of the workload file, or in virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,34 @@ if TYPE_CHECKING:
     from linerate.cli.job.virtual_time import VirtualTime
     from linerate.cluster import Cluster, Endpoint, PortRange
     from linerate.run import Loader
+    from linerate.workload import RunPlan
+    from linerate.workload.hosts import LoadHosts
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How hosts are reached, whoever names them."""
+
+    python: str | None
+    address: str | None
+    ports: PortRange | None
+
+    @classmethod
+    def of(cls, python: str | None, address: str | None, ports: str | None) -> Reach:
+        """From the options. Raises UserError."""
+        if ports is None:
+            return cls(python, address, None)
+        from linerate.cluster import PortRange
+
+        return cls(python, address, PortRange.parse(ports))
+
+    def refuse_alone(self) -> None:
+        """Raises UserError if it was asked for without hosts."""
+        from linerate.errors import UserError
+
+        if self.address is not None or self.ports is not None:
+            named = "--hosts-address" if self.address is not None else "--hosts-ports"
+            raise UserError(f"{named} goes with --hosts", "name the hosts, or leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,30 +47,31 @@ class Hosts:
     """Checked, and not yet asked anything."""
 
     places: tuple[Endpoint, ...]
-    address: str | None
-    ports: PortRange | None
+    reach: Reach
+    dealt: LoadHosts | None = None
+    """What the workload file deals to them; None: each runs all of it."""
 
     @classmethod
-    def of(
-        cls, hosts: str | None, python: str | None, address: str | None, ports: str | None
-    ) -> Hosts | None:
-        """As the options say; None without --hosts. Raises UserError."""
-        from linerate.cluster import PortRange, ssh_endpoints
-        from linerate.errors import UserError
+    def of(cls, hosts: str | None, reach: Reach) -> Hosts | None:
+        """Those of --hosts. Raises UserError."""
+        from linerate.cluster import ssh_endpoints
 
-        if hosts is None:
-            if address is not None or ports is not None:
-                named = "--hosts-address" if address is not None else "--hosts-ports"
-                raise UserError(f"{named} goes with --hosts", "name the hosts, or leave it out")
-            return None
-        wanted = PortRange.parse(ports) if ports is not None else None
-        return cls(ssh_endpoints(hosts.split(","), python), address, wanted)
+        return cls(ssh_endpoints(hosts.split(","), reach.python), reach) if hosts is not None else None
+
+    @classmethod
+    def of_file(cls, hosts: LoadHosts, reach: Reach) -> Hosts:
+        """Those of a workload file."""
+        from linerate.cluster import file_endpoints
+
+        return cls(file_endpoints(hosts.hosts, reach.python), reach, hosts)
 
     def cluster(self) -> Cluster:
         """Starts a worker on each of them; use it in a `with` block. Raises LinerateError."""
         from linerate.cluster import Cluster
 
-        return Cluster(self.places, address=self.address, ports=self.ports)
+        are_here = self.dealt is not None and all(host.is_here for host in self.dealt.hosts)
+        address = self.reach.address or ("127.0.0.1" if are_here else None)
+        return Cluster(self.places, address=address, ports=self.reach.ports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +80,7 @@ class Where:
 
     virtual_time: VirtualTime | None
     hosts: Hosts | None
+    reach: Reach
 
     @classmethod
     def of(
@@ -64,7 +94,29 @@ class Where:
         """As the options say. Raises UserError."""
         from linerate.cli.job.virtual_time import VirtualTime
 
-        return cls(VirtualTime.of(virtual_time, hosts), Hosts.of(hosts, python, address, ports))
+        reach = Reach.of(python, address, ports)
+        return cls(VirtualTime.of(virtual_time, hosts), Hosts.of(hosts, reach), reach)
+
+    def of_plan(self, plan: RunPlan) -> Where:
+        """With the hosts that the workload file names. Raises UserError where the command line says otherwise."""
+        from linerate.errors import UserError
+
+        if plan.hosts is None:
+            if self.hosts is None:
+                self.reach.refuse_alone()
+            return self
+        labels = ", ".join(host.label for host in plan.hosts.hosts)
+        if self.hosts is not None:
+            raise UserError(
+                f"--hosts, and {plan.name} names its hosts itself ({labels})",
+                "leave --hosts out, or the hd= lines; a host of another name goes into ~/.ssh/config",
+            )
+        if self.virtual_time is not None:
+            raise UserError(
+                f"--virtual-time, and {plan.name} names hosts ({labels})",
+                "in virtual time there are no hosts: leave the hd= lines out",
+            )
+        return replace(self, hosts=Hosts.of_file(plan.hosts, self.reach))
 
     def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
         """Those of the command line; in virtual time without any, the volumes of the array."""
@@ -81,4 +133,4 @@ class Where:
             yield Here()
         else:
             with self.hosts.cluster() as cluster:
-                yield cluster
+                yield cluster if self.hosts.dealt is None else cluster.dealt(self.hosts.dealt)

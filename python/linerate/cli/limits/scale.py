@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from json import dumps
 from pathlib import Path
@@ -19,6 +19,8 @@ from linerate.cli.place import place_of
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
+    from linerate.cli.job.fit import Fitted
+    from linerate.cli.job.options import Asked
     from linerate.cluster import Cluster
     from linerate.run import Loader
     from linerate.scale import Climb, Parts, Procedure, Reached
@@ -85,13 +87,18 @@ def scale(
 
     Each load is a run with a directory of its own, repeated until it is decided; the answer is an interval.
     """
+    from linerate.cli.job import options
     from linerate.scale import Parts
 
     growth = _Growth(over, until, least, most, repeats, resolution / 100, Parts(down, headroom))
     where = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports)
-    place = _Place(words or [], preset, target or [], map_ or [], volumes, set_ or [], where, output)
-    with where.loader() if not (dry_run and hosts) else nullcontext() as loader:
-        request = _request(growth, place, loader, (elapsed, warmup, size), overwrite, json=json)
+    place = _Place(
+        options.Asked.of(words or [], preset), target or [], map_ or [], volumes, set_ or [], where, output
+    )
+    fitted = _fitted(place, elapsed, warmup, size)
+    place = replace(place, where=_where(growth, where, fitted))
+    with place.where.loader() if not (dry_run and place.where.hosts) else nullcontext() as loader:
+        request = _request(growth, place, fitted, loader, overwrite, json=json)
         _search(request, dry_run=dry_run, wait=wait, json=json)
 
 
@@ -129,8 +136,7 @@ class _Growth:
 class _Place:
     """The workload, and where its volumes and its runs are."""
 
-    words: list[str]
-    preset: str | None
+    asked: Asked
     targets: list[str]
     maps: list[str]
     volumes: int | None
@@ -139,37 +145,50 @@ class _Place:
     output: Path | None
 
 
+def _fitted(place: _Place, elapsed_s: float | None, warmup_s: float | None, size: str | None) -> Fitted:
+    """The workload on its volumes. Raises UserError."""
+    from linerate.cli.job import options
+    from linerate.workload import Overrides
+
+    overrides = Overrides(elapsed_s=elapsed_s, warmup_s=warmup_s, size_bytes=options.size_bytes(size))
+    overrides = options.with_settings(overrides, place.settings, [], None)
+    targets = place.where.targets(place.targets, place.maps)
+    return options.fitted(place.asked, overrides, targets, place.maps, place.volumes, strict=False)
+
+
+def _where(growth: _Growth, where: Where, fitted: Fitted) -> Where:
+    """With the hosts that the workload file names. Raises UserError if their number is to grow."""
+    if growth.over == Over.HOSTS and fitted.plan.hosts is not None:
+        raise UserError(
+            f"--over hosts, and {fitted.plan.name} says itself what each of its hosts does",
+            "leave the hd= lines out and name the hosts: --hosts load1,load2,...",
+        )
+    return where.of_plan(fitted.plan)
+
+
 def _request(
     growth: _Growth,
     place: _Place,
+    fitted: Fitted,
     loader: Loader | None,
-    times_and_size: tuple[float | None, float | None, str | None],
     overwrite: list[str] | None,
     *,
     json: bool,
 ) -> Climb:
     """All that was asked for, read and checked. Raises UserError. Without a loader nothing can be run."""
-    from linerate.cli.job import options
     from linerate.cli.job.overwrite import consent_of
     from linerate.run import Here
     from linerate.scale import LOAD_MOST, Climb, SearchLimits, Threshold
-    from linerate.workload import Overrides
     from linerate.workload.fewer import volume_names
 
     threshold = Threshold.parse(growth.until)
-    asked = options.Asked.of(place.words, place.preset)
-    elapsed_s, warmup_s, size = times_and_size
-    overrides = Overrides(elapsed_s=elapsed_s, warmup_s=warmup_s, size_bytes=options.size_bytes(size))
-    overrides = options.with_settings(overrides, place.settings, [], None)
     where = place.where
-    targets = where.targets(place.targets, place.maps)
-    fitted = options.fitted(asked, overrides, targets, place.maps, place.volumes, strict=False)
     plan = (fitted.to_luns(loader) if loader is not None else fitted).told(json=json)
     bounds = {Over.VOLUMES: len(volume_names(plan)), Over.HOSTS: _hosts_most(growth, where)}
     most = growth.most or bounds.get(growth.over, LOAD_MOST)
     return Climb(
         plan,
-        asked.workload_source(),
+        place.asked.workload_source(),
         growth.over.value,
         threshold,
         SearchLimits(

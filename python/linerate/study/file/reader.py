@@ -356,6 +356,12 @@ class _Reader:
         except UserError as error:
             self._error((*key, "file"), error.message, error.hint)
             return None
+        if plan.hosts is not None:
+            what = f"{table.file} names the hosts of its load, which a study names itself"
+            self._error(
+                (*key, "file"), what, "leave the hd= lines out of the file, and write [[san.host]] tables"
+            )
+            return None
         runs = {run.label: run for run in plan.steps() if table.run in (None, run.name)}
         if len(runs) == 1:
             return next(iter(runs.values()))

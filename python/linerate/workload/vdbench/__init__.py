@@ -1,10 +1,10 @@
 """vdbench parameter files, read as vdbench reads them or, where that was plainly not meant, leniently.
 
 Open this file first. The stages, each in a file of its own: `lexer` (lines to `keyword=value`), `tables` (the
-keywords as data), `values` (numbers, lists, ranges), `blocks` (instances with defaults), `settings` (typed
-and checked), `volumes` and `streams` (what SDs and WDs become) and `expand` (RDs, loops and rates to the
-steps of a plan). docs/vdbench.md says which keywords do what; `documentation` makes its tables from
-`tables`.
+keywords as data), `values` (numbers, lists, ranges), `blocks` (instances with defaults), `hosts` (what HDs
+are), `settings` (typed and checked), `volumes` and `streams` (what SDs and WDs become) and `expand` (RDs, loops
+and rates to the steps of a plan). docs/vdbench.md says which keywords do what; `documentation` makes its
+tables from `tables`.
 
 Automatic reading is strict unless a line has parameters behind a blank that strict reading would silently
 drop, or strict reading fails and lenient reading does not.
@@ -22,8 +22,9 @@ from linerate.workload.plan import RunPlan
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.blocks import read_blocks
 from linerate.workload.vdbench.expand import Workload, expand
+from linerate.workload.vdbench.hosts import read_hosts
 from linerate.workload.vdbench.lexer import has_lenient_patterns, parameters, read_lines
-from linerate.workload.vdbench.settings import check_hosts, read_general, read_rd, read_sd, read_wd
+from linerate.workload.vdbench.settings import read_general, read_rd, read_sd, read_wd
 from linerate.workload.vdbench.tables import Block, is_keyword
 
 __all__ = ["load_vdbench"]
@@ -60,12 +61,13 @@ def _load(
     problems.raise_if_any()
     stream = parameters(lines, is_keyword, problems, lenient=lenient)
     blocks = read_blocks(stream, problems, lenient=lenient)
-    check_hosts(blocks, problems)
+    hosts = read_hosts(blocks, problems)
     workload = Workload(
         general=read_general(blocks.general, problems),
-        sds={sd.name: read_sd(sd, problems) for sd in blocks[Block.SD]},
-        wds={wd.name: read_wd(wd, problems) for wd in blocks[Block.WD]},
-        default_wd=read_wd(blocks.defaults[Block.WD], problems),
+        hosts=hosts,
+        sds={sd.name: read_sd(sd, hosts, problems) for sd in blocks[Block.SD]},
+        wds={wd.name: read_wd(wd, hosts, problems) for wd in blocks[Block.WD]},
+        default_wd=read_wd(blocks.defaults[Block.WD], hosts, problems),
         rds=[read_rd(rd, problems) for rd in blocks[Block.RD]],
     )
     where = SourceLocation(", ".join(map(str, paths)), 0)
@@ -73,8 +75,11 @@ def _load(
         if not blocks[block] and not problems.errors:
             problems.error(where, f"no {block.value}= in the file", f"write for example {form}")
     if not problems.errors:
-        overrides.luns.check([(sd.name, sd.lun or "") for sd in workload.sds.values()])
-    steps = [] if problems.errors else expand(workload, overrides, problems)
+        luns = [
+            (sd.name, lun or "") for sd in workload.sds.values() for lun in dict.fromkeys(sd.luns.values())
+        ]
+        overrides.luns.check(luns)
+    steps, load_hosts = ([], None) if problems.errors else expand(workload, overrides, problems)
     problems.raise_if_any()
     plan = RunPlan(
         paths[0].stem,
@@ -82,5 +87,6 @@ def _load(
         problems.notices,
         start_commands=workload.general.start_commands,
         end_commands=workload.general.end_commands,
+        hosts=load_hosts,
     )
     return overrides.apply(plan)

@@ -38,6 +38,7 @@ _STARTS: dict[Block, tuple[Block, ...]] = {
 _NOT_IN_DEFAULT = ("lun",)
 _HOST_FIELD = re.compile(r"#hosts|[$!#]host")
 _MOST_COPIES = 10_240
+_MOST_CLIENTS = 1024
 
 
 @dataclass(slots=True)
@@ -49,6 +50,8 @@ class Instance:
     name: str
     place: SourceLocation
     values: dict[str, Value] = field(default_factory=dict)
+    luns: tuple[tuple[Value, Value], ...] = ()
+    """Of an SD with several `lun=`: each with its `host=`."""
 
 
 @dataclass(slots=True)
@@ -170,6 +173,7 @@ class _BlockReader:
     def _fill(self, instance: Instance, parameters: Sequence[Parameter]) -> dict[str, Value]:
         """Reads the parameters into the instance; returns those that were its own."""
         own: dict[str, Value] = {}
+        pairs: dict[str, list[Value]] = {"lun": [], "host": []}
         for parameter in parameters:
             keyword = find(instance.block, parameter.keyword)
             if keyword is None:
@@ -182,12 +186,8 @@ class _BlockReader:
                 shown = f"{parameter.text}: {_full_name(parameter, keyword)}is not supported"
                 self._problems.error(parameter.place, f"{shown}: {keyword.meaning}")
                 continue
-            if keyword.canonical in own and keyword.canonical in ("lun", "wd"):
-                what = "two luns in one SD are one per host, and" if keyword.name == "lun" else "given twice:"
-                right = (
-                    "one host makes the load: give one" if keyword.name == "lun" else "list them: wd=(a,b)"
-                )
-                self._problems.error(parameter.place, f"{parameter.text}: {what} {right}")
+            if keyword.canonical == "wd" and "wd" in own:
+                self._problems.error(parameter.place, f"{parameter.text}: given twice", "list them: wd=(a,b)")
                 continue
             if keyword.effect is Effect.NONE:
                 self._problems.notice(parameter.place, f"{parameter.text}: no effect, {keyword.meaning}")
@@ -195,12 +195,25 @@ class _BlockReader:
             value = read_value(parameter, keyword, self._problems, lenient=self._lenient)
             if value is not None:
                 own[keyword.canonical] = value
+                pairs.get(keyword.canonical, []).append(value)
+        if instance.block is Block.SD:
+            instance.luns = self._pairs(instance.name, pairs["lun"], pairs["host"])
         for name in own:
             instance.values.pop(
                 name, None
             )  # what a default had moves to the end: the order of loops, as in vdbench
         instance.values.update(own)
         return own
+
+    def _pairs(self, name: str, luns: list[Value], hosts: list[Value]) -> tuple[tuple[Value, Value], ...]:
+        """An SD's luns with the hosts of each; nothing if it has one lun, for all its hosts."""
+        if len(luns) < 2 and len(hosts) < 2:
+            return ()
+        if len(luns) != len(hosts):
+            what = f"sd={name}: {len(luns)} lun= and {len(hosts)} host=: several luns go with a host each"
+            self._problems.error((*luns, *hosts)[-1].place, what, "write lun=a,host=h1,lun=b,host=h2")
+            return ()
+        return tuple(zip(luns, hosts, strict=True))
 
     def _unknown(self, block: Block, parameter: Parameter) -> None:
         shown = f"{parameter.text}: no keyword {parameter.keyword!r}"
@@ -219,7 +232,9 @@ class _BlockReader:
         self._problems.error(parameter.place, f"{shown} in the {block.title} block", hint)
 
     def _copies(self, instance: Instance) -> list[Instance]:
-        """The copies that count=(start,n) asks for, or the instance itself."""
+        """The copies that count=(start,n) or an HD's clients=n asks for, or the instance itself."""
+        if instance.block is Block.HD:
+            return self._clients(instance)
         value = instance.values.pop("count", None)
         if value is None:
             return [instance]
@@ -236,6 +251,24 @@ class _BlockReader:
         start, copies = map(int, numbers)
         return [_numbered(instance, number) for number in range(start, start + copies)]
 
+    def _clients(self, instance: Instance) -> list[Instance]:
+        """An HD as the hosts that clients=n simulates: all of them are its system."""
+        value = instance.values.pop("clients", None)
+        if value is None:
+            return [instance]
+        count = value.numbers[0] if len(value.numbers) == 1 else 0
+        if not 1 <= count <= _MOST_CLIENTS or count % 1:
+            what = f"{value.shown}: not a number of clients, 1 to {_MOST_CLIENTS}"
+            self._problems.error(value.place, what, "write clients=n")
+            return [instance]
+        system = instance.values.get("system") or Value(value.place, value.shown, texts=(instance.name,))
+        return [
+            replace(
+                instance, name=f"{instance.name}_cl{number}", values={**instance.values, "system": system}
+            )
+            for number in range(int(count))
+        ]
+
 
 def _full_name(parameter: Parameter, keyword: Keyword) -> str:
     return "" if parameter.keyword == keyword.name else f"{keyword.name} "
@@ -244,8 +277,13 @@ def _full_name(parameter: Parameter, keyword: Keyword) -> str:
 def _numbered(instance: Instance, number: int) -> Instance:
     values = dict(instance.values)
     if lun := values.get("lun"):
-        values["lun"] = replace(lun, texts=tuple(_with_number(text, number) for text in lun.texts))
-    return replace(instance, name=_with_number(instance.name, number), values=values)
+        values["lun"] = _numbered_lun(lun, number)
+    luns = tuple((_numbered_lun(lun, number), host) for lun, host in instance.luns)
+    return replace(instance, name=_with_number(instance.name, number), values=values, luns=luns)
+
+
+def _numbered_lun(lun: Value, number: int) -> Value:
+    return replace(lun, texts=tuple(_with_number(text, number) for text in lun.texts))
 
 
 def _with_number(text: str, number: int) -> str:

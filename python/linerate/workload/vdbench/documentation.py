@@ -88,7 +88,37 @@ By default a file is read strictly, unless a line has parameters behind a blank 
 - **For loops** nest in their order of appearance; rates are innermost.
 - **Raw devices** (iSCSI LUNs and block devices): the first block is never touched.
 - **Random places** repeat with the seed; vdbench takes them from the time of day.
-- **Hosts.** The load is made on this host. HDs must name it (`system=localhost`).
+- **Hosts.** Without `hd=`, or with one that is this machine, this process makes the load. See [Hosts](#hosts).
+
+## Hosts
+
+```
+hd=default,user=tester,shell=ssh
+hd=one,system=10.0.0.21
+hd=two,system=10.0.0.22
+sd=sd1,lun=/dev/sdb,host=one,lun=/dev/sdc,host=two
+```
+
+The hosts load together, as with `--hosts` ([many hosts](cluster.md)), and each needs Linerate
+(`linerate hosts install`). SSH reaches them as `user@system`, with the keys, ports and other names of
+`~/.ssh/config`. A host whose system is `localhost` or this machine's name needs no SSH: it is a process here.
+`linerate run FILE --dry-run` shows what each host gets and asks none of them. `--hosts` beside hosts of the file is
+refused, and so is `--virtual-time`.
+
+- **Who runs what.** A WD runs on its hosts (`host=`), on those of its SDs that the host uses. An SD that none of the
+  WD's hosts uses is left out; a WD without any SD is an error. An RD has no `host=` in vdbench, nor here.
+- **Threads** of an SD are dealt one by one to the hosts that use it, in the order of the `hd=` lines. The next SD goes
+  on where the last one ended: 3 SDs with `threads=1` on two hosts are 2 threads on the first and 1 on the second.
+- **Rates, skew and maxdata** of a WD are divided evenly over its pairs of SD and host, not by threads. A pair without
+  threads is left out.
+- **A sequential WD** (`seekpct` 0, `seq` or `eof`) has one host for each SD: the first that it names and that uses the
+  SD. With `validate=yes` this holds for every WD. If that host gets none of the SD's threads, the run is refused;
+  vdbench would leave the WD out there. `streams=` on several hosts is refused.
+- **Paths** of other machines are not looked at here: `/dev/...` is a device, all else a file.
+- **Wildcards**: one `*` at the end (`host=h*`). An SD's `host=` may also name systems.
+
+vdbench's guide says that each WD runs on each of its hosts and a sequential one on one. About threads and rates it
+says nothing; the rules above are those of its source (5.04.06).
 """
 
 _TITLES = {

@@ -21,14 +21,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from linerate.workload.hosts import LoadHosts
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunLimits, RunSpec, SizeMix, StreamSpec
 from linerate.workload.units import number_text
-from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd, matches
+from linerate.workload.vdbench.hosts import Hosts
+from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd
 from linerate.workload.vdbench.streams import StreamContext, make_streams
-from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
+from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE, matches
 from linerate.workload.vdbench.volumes import VolumeMaker
 
 _FORMAT_ELAPSED_S = 360_000.0
@@ -44,21 +46,24 @@ class Workload:
     """All settings of a file."""
 
     general: General
+    hosts: Hosts
     sds: Mapping[str, Sd]
     wds: Mapping[str, Wd]
     default_wd: Wd
     rds: Sequence[Rd]
 
 
-def expand(workload: Workload, overrides: Overrides, problems: Problems) -> list[PlanStep]:
-    """The steps of all RDs in order, with the fill of formatsds=yes before them."""
+def expand(
+    workload: Workload, overrides: Overrides, problems: Problems
+) -> tuple[list[PlanStep], LoadHosts | None]:
+    """The steps of all RDs in order, with the fill of formatsds=yes before them; and the hosts that run them."""
     expander = _Expander(workload, overrides, problems)
     if expander.too_many_runs():
-        return []
+        return [], None
     steps = [step for rd in workload.rds for step in expander.steps_of(rd)]
     if workload.general.format_sds and steps:
         steps.insert(0, _format_step(steps, workload.general))
-    return steps
+    return steps, workload.hosts.load_hosts(expander.urls, expander.streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +96,15 @@ class _Expander:
         self._workload = workload
         self._overrides = overrides
         self._problems = problems
-        self._volumes = VolumeMaker(overrides, problems)
+        self._volumes = VolumeMaker(overrides, problems, workload.hosts.elsewhere)
         self._maximum_known = False
+        self.streams: dict[str, tuple[str, ...]] = {}
+        """By stream: the labels of its hosts."""
+
+    @property
+    def urls(self) -> Mapping[str, Mapping[str, str]]:
+        """By volume and host."""
+        return self._volumes.urls
 
     def steps_of(self, rd: Rd) -> Iterator[PlanStep]:
         wds = self._wds_of(rd)
@@ -240,6 +252,10 @@ class _Expander:
     ) -> PlannedRun | None:
         """The closed run of one pass, or None if something in it is wrong."""
         general = self._workload.general
+        on_hosts = self._on_hosts(rd, wds, per_wd)
+        if on_hosts is None:
+            return None
+        per_wd = on_hosts
         names = [name for name in self._workload.sds if any(name in sds for sds in per_wd)]
         sds = [self._workload.sds[name] for name in names]
         outstanding = cast("float | None", values.get("threads"))
@@ -279,6 +295,36 @@ class _Expander:
             histogram_us=general.histogram_us,
             source=str(rd.place),
         )
+
+    def _on_hosts(
+        self, rd: Rd, wds: Sequence[Wd], per_wd: Sequence[Sequence[str]]
+    ) -> Sequence[Sequence[str]] | None:
+        """The SDs of each WD that a host of the WD uses, or None after a problem was noted."""
+        if self._workload.hosts.are_one_here:
+            return per_wd
+        found: list[list[str]] = []
+        for wd, names in zip(wds, per_wd, strict=True):
+            common = {
+                name: [one for one in wd.hosts if one in self._workload.sds[name].luns] for name in names
+            }
+            left = [name for name in names if common[name]]
+            if not left:
+                what = f"rd={rd.name}: wd={wd.name} has no SD on its hosts ({', '.join(wd.hosts)})"
+                self._problems.error(
+                    wd.place, what, "host= of the WD and of its SDs must have a host in common"
+                )
+                return None
+            several = [name for name in left if len(common[name]) > 1]
+            if wd.streams > 1 and several:
+                what = f"wd={wd.name}: streams= on several hosts is not supported: they would read the same blocks"
+                self._problems.error(wd.place, what, "give the WD one host: host=label")
+                return None
+            if self.streams.setdefault(wd.name, wd.hosts) != wd.hosts:
+                what = f"rd={rd.name}: a WD of this name has other hosts"
+                self._problems.error(rd.place, what, "give the RD another name")
+                return None
+            found.append(left)
+        return found
 
     def _limits(self, rd: Rd, sds: Sequence[Sd]) -> RunLimits:
         limits: dict[str, int] = {}

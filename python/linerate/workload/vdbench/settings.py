@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from linerate.workload.problems import Problems, SourceLocation
@@ -19,8 +19,9 @@ from linerate.workload.spec import (
     VolumeRegion,
 )
 from linerate.workload.units import number_text, size_text
-from linerate.workload.vdbench.blocks import Blocks, Instance
-from linerate.workload.vdbench.tables import LOOP_KEYWORDS, Block
+from linerate.workload.vdbench.blocks import Instance
+from linerate.workload.vdbench.hosts import Hosts
+from linerate.workload.vdbench.tables import LOOP_KEYWORDS
 from linerate.workload.vdbench.values import Value
 
 SECTOR_BYTES = 512
@@ -64,7 +65,8 @@ class Sd:
 
     name: str
     place: SourceLocation
-    lun: str | None
+    luns: Mapping[str, str | None]
+    """Label of each host that uses it, in the order of hosts -> where it is there; None: not said."""
     size_bytes: int | None
     threads: int
     hit_area_bytes: int
@@ -81,6 +83,8 @@ class Wd:
     name: str
     place: SourceLocation
     sd_names: tuple[str, ...] | None
+    hosts: tuple[str, ...]
+    """Labels, in the order in which `host=` names them."""
     sizes: Sizes
     read_percent: float
     seek: Seek | None
@@ -255,34 +259,6 @@ class Fields:
         return tuple(t for t in self.texts(keyword) or () if t.lower() not in _COMMAND_TARGETS)
 
 
-def check_hosts(blocks: Blocks, problems: Problems) -> None:
-    """Every HD must be this host, and every host= must name an HD."""
-    here = {"localhost", "127.0.0.1", "::1", socket.gethostname().lower(), socket.getfqdn().lower()}
-    for hd in blocks[Block.HD]:
-        value = hd.values.get("system")
-        system = value.texts[0] if value else hd.name
-        if system.lower() not in here:
-            problems.error(
-                value.place if value else hd.place,
-                f"hd={hd.name}: {system} is another host, and the load is made on this one",
-                "write system=localhost, or start Linerate there",
-            )
-    labels = [hd.name for hd in blocks[Block.HD]] or ["localhost"]
-    for block in (Block.SD, Block.WD):
-        for instance in blocks[block]:
-            value = instance.values.get("host")
-            for pattern in value.texts if value else ():
-                if value and not any(matches(pattern, label) for label in labels):
-                    problems.error(
-                        value.place, f"{value.shown}: no hd={pattern}", f"there is {', '.join(labels)}"
-                    )
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether a name, or a prefix with a trailing *, means `name`."""
-    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-
-
 def read_general(instance: Instance, problems: Problems) -> General:
     """The general parameters."""
     fields = Fields(instance, problems)
@@ -331,19 +307,16 @@ def _histogram(fields: Fields) -> tuple[int, ...]:
     return tuple(limits) or DEFAULT_HISTOGRAM_US
 
 
-def read_sd(instance: Instance, problems: Problems) -> Sd:
+def read_sd(instance: Instance, hosts: Hosts, problems: Problems) -> Sd:
     """One SD."""
     fields = Fields(instance, problems)
-    luns = fields.texts("lun")
-    if luns and len(luns) > 1 and (value := fields.value("lun")):
-        fields.wrong(value, "one lun expected", "write lun=path")
     threads = fields.divided("threads", 8)
     if not 1 <= threads <= _MOST_THREADS and (value := fields.value("threads")):
         fields.wrong(value, "out of range", f"write threads=n, 1 to {_MOST_THREADS}")
     return Sd(
         name=instance.name,
         place=instance.place,
-        lun=luns[0] if luns else None,
+        luns=hosts.luns(instance, problems),
         size_bytes=fields.divided("size", 0) or None,
         threads=min(max(threads, 1), _MOST_THREADS),
         hit_area_bytes=fields.sectors("hitarea", 1 << 20),
@@ -354,7 +327,7 @@ def read_sd(instance: Instance, problems: Problems) -> Sd:
     )
 
 
-def read_wd(instance: Instance, problems: Problems) -> Wd:
+def read_wd(instance: Instance, hosts: Hosts, problems: Problems) -> Wd:
     """One WD."""
     fields = Fields(instance, problems)
     read_percent = fields.number("rdpct", 100, 0, 100)
@@ -371,6 +344,7 @@ def read_wd(instance: Instance, problems: Problems) -> Wd:
         name=instance.name,
         place=instance.place,
         sd_names=fields.texts("sd"),
+        hosts=hosts.labels(fields.value("host"), problems),
         sizes=_sizes(fields),
         read_percent=read_percent,
         seek=seeks[0] if seeks else None,

@@ -95,7 +95,8 @@ _FILES = "file system workloads (fsd, fwd) are not supported: Linerate measures 
 _REPLAY = "trace replay is not supported"
 _RESET = "device resets are not part of a workload"
 _PATTERN = "the data pattern cannot be chosen: write data is random, or compressible with compratio"
-_REMOTE = "the load is made on this host, so nothing is started elsewhere"
+_INSTALLED = "`linerate hosts install` brings Linerate to hosts, and --hosts-python names another place"
+_PORTS = "--hosts-ports names the ports of hosts"
 _REPORTS = "the report always holds everything"
 
 _OPENFLAGS = Keyword(
@@ -111,7 +112,16 @@ _RANGE = Keyword(
     "all of it",
     Form.NUMBERS,
 )
-_HOSTS = Keyword("host", "label, (list) or *", "hosts that use it; all labels mean this host", "*", Form.TEXT)
+_SD_HOSTS = Keyword(
+    "host",
+    "label or system, (list), h* or *",
+    "hosts that use it; several luns go in pairs: lun=a,host=h1,lun=b,host=h2",
+    "*",
+    Form.TEXT,
+)
+_WD_HOSTS = Keyword(
+    "host", "label, (list), h* or *", "hosts that run it, on those of its SDs that they use", "*"
+)
 _STARTCMD = Keyword(
     "startcmd", "command or (list)", "run before the run; cons, sum, log and master are ignored"
 )
@@ -138,7 +148,7 @@ GENERAL = (
     _none("report", "words", _REPORTS),
     _none("report_run_totals", "yes or no", _REPORTS),
     _none("debug", "n", "debug switches of vdbench mean nothing here"),
-    _none("port", "n", _REMOTE),
+    _none("port", "n", _PORTS),
     *_refused(_PATTERN, "pattern", "pattern_buffer"),
     *_refused(_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
     *_refused(_JOURNAL, "journal"),
@@ -156,12 +166,19 @@ GENERAL = (
 )
 
 HD = (
-    Keyword("system", "host name or address", "must be this host: the load is made here", "the label"),
-    _none("user", "name", _REMOTE),
-    _none("shell", "rsh, ssh, vdbench", _REMOTE),
-    _none("vdbench", "directory", _REMOTE),
-    _none("jvms", "n", "load threads are chosen by --workers, default one per CPU in use"),
-    *_refused("simulated clients are not supported: all labels mean this host", "clients"),
+    Keyword(
+        "system", "host name or address", "the host; SSH reaches it unless it is this machine", "the label"
+    ),
+    Keyword("user", "name", "user there", "as SSH is configured"),
+    Keyword("shell", "ssh, rsh or vdbench", "a host is reached by SSH; rsh and vdbench are noted"),
+    _none("vdbench", "directory", _INSTALLED),
+    _none(
+        "jvms",
+        "n",
+        "one process makes the load of a host; --workers sets its threads, default one per CPU in use",
+    ),
+    Keyword("clients", "n", "n hosts, label_cl0 and on, all of them this system", "", Form.NUMBERS),
+    _none("master", "address", "--hosts-address says how hosts reach this machine"),
     *_refused("mounting is not part of a workload", "mount"),
 )
 
@@ -179,7 +196,7 @@ SD = (
     Keyword("offset", "bytes, multiple of 512", "where the used part begins", "0", Form.NUMBERS),
     Keyword("align", "bytes, multiple of 512", "grid of random offsets", "transfer size", Form.NUMBERS),
     _RANGE,
-    _HOSTS,
+    _SD_HOSTS,
     Keyword("hd", "label, (list) or *", "same as host", same_as="host"),
     _OPENFLAGS,
     Keyword(
@@ -233,7 +250,7 @@ WD = (
         "area where the access probability decays; see range",
         form=Form.NUMBERS,
     ),
-    _HOSTS,
+    _WD_HOSTS,
     Keyword("hd", "label, (list) or *", "same as host", same_as="host"),
     Keyword("sd", "name, (list), (sd1-sd8) or sd*", "SDs that it uses, each once", form=Form.NAMES),
     *_refused("it needs concatenatesds; set threads in the SD or the RD", "threads"),

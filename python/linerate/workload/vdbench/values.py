@@ -45,6 +45,11 @@ class BadValueError(Exception):
     """A value that does not have the accepted form; args: what is wrong, what is right."""
 
 
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name, or a prefix with a trailing *, means `name`."""
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+
+
 def read_value(parameter: Parameter, keyword: Keyword, problems: Problems, *, lenient: bool) -> Value | None:
     """The value by its keyword's form, or None after a problem was noted."""
     reader = _ValueReader(parameter, keyword.form, problems, lenient)

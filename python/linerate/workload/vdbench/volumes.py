@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from linerate.errors import UserError
 from linerate.workload.overrides import Overrides
@@ -14,12 +15,16 @@ from linerate.workload.vdbench.settings import Flags, Rd, Sd, Wd
 
 
 class VolumeMaker:
-    """Makes volumes; each SD's target is looked up once."""
+    """Makes volumes; each SD's target is looked up once. `elsewhere` are the labels of other machines."""
 
-    def __init__(self, overrides: Overrides, problems: Problems) -> None:
+    def __init__(self, overrides: Overrides, problems: Problems, elsewhere: Collection[str]) -> None:
         self._overrides = overrides
         self._problems = problems
+        self._elsewhere = elsewhere
         self.targets: dict[str, Target | None] = {}
+        """By SD: where it is for the first of its hosts."""
+        self.urls: dict[str, dict[str, str]] = {}
+        """By SD: the URL for each of its hosts."""
         self._made: dict[tuple[str, Flags, int], VolumeSpec] = {}
         """Runs of a sweep share what is the same in them."""
 
@@ -31,7 +36,7 @@ class VolumeMaker:
         volumes: list[VolumeSpec] = []
         for sd in sds:
             if sd.name not in self.targets:
-                self.targets[sd.name] = self._target(sd)
+                self.targets[sd.name] = self._first_target(sd)
             target = self.targets[sd.name]
             if target is None:
                 return None
@@ -41,10 +46,29 @@ class VolumeMaker:
             volumes.append(self._made[key])
         return volumes
 
-    def _target(self, sd: Sd) -> Target | None:
+    def _first_target(self, sd: Sd) -> Target | None:
+        """Where an SD is for the first of its hosts. For the others it may be elsewhere, by the same credentials."""
+        away = any(label in self._elsewhere for label in sd.luns)
+        by_lun = {lun: self._target(sd, lun, away=away) for lun in dict.fromkeys(sd.luns.values())}
+        targets = [target for target in by_lun.values() if target is not None]
+        if len(targets) < len(by_lun):
+            return None
+        first = targets[0]
+        if any(replace(target, url=first.url) != first for target in targets):
+            what = f"sd={sd.name}: its luns differ in more than their place"
+            self._problems.error(
+                sd.place, what, "make an SD of each, with one kind of lun and the same secrets"
+            )
+            return None
+        urls = {lun: target.url for lun, target in by_lun.items() if target is not None}
+        self.urls[sd.name] = {label: urls[lun] for label, lun in sd.luns.items()}
+        return first
+
+    def _target(self, sd: Sd, lun: str | None, *, away: bool) -> Target | None:
+        """Where a lun is. Of another machine's paths nothing can be known here."""
         try:
-            mapped = self._overrides.luns.resolve(sd.name, sd.lun or "")
-            text = mapped or sd.lun
+            mapped = self._overrides.luns.resolve(sd.name, lun or "")
+            text = mapped or lun
             if text is None:
                 self._problems.error(
                     sd.place, f"sd={sd.name}: no lun=", "write lun=path, or --map it to a target"
@@ -55,6 +79,9 @@ class VolumeMaker:
             self._problems.error(sd.place, f"sd={sd.name}: {error.message}", error.hint)
             return None
         path = path_of(target.url)
+        if away and path:
+            is_device = path.startswith("/dev/")
+            return replace(target, kind="block" if is_device else "file", is_raw=is_device)
         if target.kind == "file" and path and not os.path.exists(path):
             if in_dev(path):
                 self._problems.error(sd.place, f"sd={sd.name}: {text}: no such device", NO_DEVICE)

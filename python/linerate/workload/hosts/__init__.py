@@ -1,0 +1,45 @@
+"""LoadHosts: which hosts of a workload file run which of its streams on which of its volumes.
+
+A plan has it when its file names hosts (vdbench: `hd=`, `host=`). It is about names only. How many I/Os in flight and
+which part of the rates each host gets follows from it and from a run (`linerate.cluster.deal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LoadHost:
+    """A host that makes load."""
+
+    label: str
+    """Its name in the file and in results."""
+    address: str
+    """`[user@]host`, as SSH takes it; empty: this machine."""
+
+    @property
+    def is_here(self) -> bool:
+        """It is this machine, which needs no SSH."""
+        return not self.address
+
+
+@dataclass(frozen=True, slots=True)
+class LoadHosts:
+    """The hosts of a file, in its order, and what they run."""
+
+    hosts: tuple[LoadHost, ...]
+    urls: Mapping[str, Mapping[str, str]]
+    """Volume -> label of each host that uses it, in the order of hosts -> URL of the volume there."""
+    streams: Mapping[str, tuple[str, ...]]
+    """Stream -> labels of its hosts, in the order in which the file names them. A stream without an entry is on all."""
+
+    def running(self, stream: str, volume: str) -> tuple[str, ...]:
+        """The hosts that run a stream on a volume: those of the stream that use the volume."""
+        labels = self.streams.get(stream) or tuple(host.label for host in self.hosts)
+        return tuple(label for label in labels if label in self.urls[volume])
+
+    def ordered(self, labels: frozenset[str] | set[str]) -> tuple[str, ...]:
+        """These labels in the order of the file."""
+        return tuple(host.label for host in self.hosts if host.label in labels)
