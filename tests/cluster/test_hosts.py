@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ shift 2
 exec sh -c "exec $*"
 """
 TIMEOUT_S = 200.0
+ARRAY = Path(str(files("linerate.array"))) / "examples" / "drives.toml"
 
 
 def _command(tmp_path: Path) -> subprocess.Popen[str]:
@@ -71,6 +73,82 @@ def test_hosts_by_ssh_make_one_run_and_ctrl_c_keeps_what_they_measured(tmp_path:
     assert set(run.intervals.get_column("volume")) == {"load1/v", "load2/v"}
     assert [volume["name"] for volume in run.manifest.steps[0].spec["volumes"]] == ["load1/v", "load2/v"]
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+DEALT = """\
+hd=default,user=tester,shell=ssh,jvms=2
+hd=one,system=load1.test
+hd=two,system=load2.test
+hd=three,system=localhost
+sd=sd1,lun=null:1g,host=(one,two),threads=3
+sd=sd2,lun=null:2g,host=two,lun=null:3g,host=three,threads=2
+wd=wd1,sd=sd*
+wd=wd2,sd=sd1,host=two,seekpct=seq
+rd=rd1,wd=wd*,iorate=400,elapsed=3,interval=1
+"""
+
+
+@pytest.mark.timeout(240)
+def test_the_hosts_of_a_vdbench_file_get_what_it_deals_to_them(tmp_path: Path) -> None:
+    """Two by SSH, under the user that the file names, and this machine without it."""
+    (tmp_path / "bin").mkdir()
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text(SSH.replace("shift 2", f'echo "$2" >> {tmp_path}/asked; shift 2'), "ascii")
+    ssh.chmod(0o755)
+    (tmp_path / "load.vdb").write_text(DEALT, "ascii")
+    words = ["run", str(tmp_path / "load.vdb"), "--no-report", "--output", str(tmp_path / "run")]
+    there = ["--hosts-python", sys.executable, "--hosts-address", "127.0.0.1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "linerate.cli", *words, *there],
+        env=os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert set((tmp_path / "asked").read_text("ascii").split()) == {"tester@load1.test", "tester@load2.test"}
+    run = RunDirectory.open(tmp_path / "run")
+    spec = run.manifest.steps[0].spec
+    assert {volume["name"]: (volume["outstanding"], volume["url"]) for volume in spec["volumes"]} == {
+        "one/sd1": (2, "null:1073741824"),
+        "two/sd1": (1, "null:1073741824"),
+        "two/sd2": (1, "null:2147483648"),
+        "three/sd2": (1, "null:3221225472"),
+    }
+    loaded = run.intervals.filter(run.intervals["ios"] > 0)
+    assert set(loaded.filter(loaded["stream"] == "wd2").get_column("volume")) == {"two/sd1"}
+    assert set(loaded.get_column("volume")) == {"one/sd1", "two/sd1", "two/sd2", "three/sd2"}
+
+
+def test_a_dry_run_shows_what_each_host_gets_and_asks_none(tmp_path: Path) -> None:
+    (tmp_path / "load.vdb").write_text(DEALT, "ascii")
+    done = _linerate("run", str(tmp_path / "load.vdb"), "--dry-run")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["one", "tester@load1.test", "1", "of", "1", "2", "wd1"] in rows
+    assert ["two", "tester@load2.test", "1", "of", "1", "2", "wd1,", "wd2"] in rows
+    assert ["three", "this", "machine", "1", "of", "1", "1", "wd1"] in rows
+    assert "note: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--hosts", "a,b"], "--hosts, and load names its hosts itself (one, two, three)"),
+        (["run", "--virtual-time", str(ARRAY)], "--virtual-time, and load names hosts (one, two, three)"),
+        (["scale", "--over", "hosts"], "--over hosts, and load says itself what each of its hosts does"),
+    ],
+)
+def test_hosts_are_named_in_one_place(tmp_path: Path, words: list[str], message: str) -> None:
+    verb, *options = words
+    (tmp_path / "load.vdb").write_text(DEALT, "ascii")
+    done = _linerate(verb, str(tmp_path / "load.vdb"), *options, "--dry-run")
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def _linerate(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "linerate.cli", *words], capture_output=True, text=True, timeout=TIMEOUT_S
+    )
 
 
 @pytest.mark.parametrize("hosts", [["a", "x@a"], [""], ["-oProxyCommand=sh"], ["a b"], ["root@-x"]])

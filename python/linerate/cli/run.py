@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from linerate.cli.job.fit import Fitted
     from linerate.cli.job.options import Asked
     from linerate.run import Loader
-    from linerate.workload import RunPlan
+    from linerate.workload import Overrides, RunPlan
 
 
 def run(
@@ -86,17 +86,34 @@ def run(
         workers=workers,
     )
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
-    where, maps = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports), map_ or []
-    fitted = options.fitted(asked, overrides, where.targets(target or [], maps), maps, volumes, strict=strict)
-    where = where.of_plan(fitted.plan)
-    if where.hosts is None:
-        options.check_cpus(overrides.cpus)
+    where = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports)
+    fitted, where = _placed(asked, overrides, where, target or [], map_ or [], volumes, strict=strict)
     if dry_run:
         _show(fitted, where)
         return
     keep = Keep(output, not no_report, vdbench_output, page)
     with shared_machine(f"run {fitted.plan.name}", wait=wait), where.loader() as load:
         _run_plan(fitted.to_luns(load).told(json=json), asked, keep, where, load, overwrite, json=json)
+
+
+def _placed(
+    asked: Asked,
+    overrides: Overrides,
+    where: Where,
+    targets: list[str],
+    maps: list[str],
+    volumes: int | None,
+    *,
+    strict: bool,
+) -> tuple[Fitted, Where]:
+    """The workload on its volumes, and where it runs. Raises UserError, also for CPUs that this process may not use."""
+    from linerate.cli.job import options
+
+    fitted = options.fitted(asked, overrides, where.targets(targets, maps), maps, volumes, strict=strict)
+    where = where.of_plan(fitted.plan)
+    if where.hosts is None:
+        options.check_cpus(overrides.cpus)
+    return fitted, where
 
 
 def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:

@@ -27,7 +27,7 @@ from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRu
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunLimits, RunSpec, SizeMix, StreamSpec
 from linerate.workload.units import number_text
-from linerate.workload.vdbench.hosts import Hosts
+from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd
 from linerate.workload.vdbench.streams import StreamContext, make_streams
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE, matches
@@ -46,7 +46,7 @@ class Workload:
     """All settings of a file."""
 
     general: General
-    hosts: Hosts
+    hosts: HostDefinitions
     sds: Mapping[str, Sd]
     wds: Mapping[str, Wd]
     default_wd: Wd

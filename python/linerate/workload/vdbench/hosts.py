@@ -33,7 +33,7 @@ class Hd:
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class HostDefinitions:
     """All HDs of a file; without any, this machine under vdbench's name for it."""
 
     hds: tuple[Hd, ...]
@@ -86,11 +86,11 @@ class Hosts:
         return None if self.are_one_here else LoadHosts(tuple(hd.host for hd in self.hds), urls, streams)
 
 
-def read_hosts(blocks: Blocks, problems: Problems) -> Hosts:
+def read_hosts(blocks: Blocks, problems: Problems) -> HostDefinitions:
     """The HDs of a file. What is wrong in them is noted in `problems`."""
     here = {LOCAL_HOST, "127.0.0.1", "::1", socket.gethostname().lower(), socket.getfqdn().lower()}
     hds = tuple(_hd(instance, here, problems) for instance in blocks[Block.HD])
-    return Hosts(hds or (Hd(LoadHost(LOCAL_HOST, ""), LOCAL_HOST, blocks.general.place),))
+    return HostDefinitions(hds or (Hd(LoadHost(LOCAL_HOST, ""), LOCAL_HOST, blocks.general.place),))
 
 
 def _hd(instance: Instance, here: set[str], problems: Problems) -> Hd:

@@ -20,7 +20,7 @@ from linerate.workload.spec import (
 )
 from linerate.workload.units import number_text, size_text
 from linerate.workload.vdbench.blocks import Instance
-from linerate.workload.vdbench.hosts import Hosts
+from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.tables import LOOP_KEYWORDS
 from linerate.workload.vdbench.values import Value
 
@@ -307,7 +307,7 @@ def _histogram(fields: Fields) -> tuple[int, ...]:
     return tuple(limits) or DEFAULT_HISTOGRAM_US
 
 
-def read_sd(instance: Instance, hosts: Hosts, problems: Problems) -> Sd:
+def read_sd(instance: Instance, hosts: HostDefinitions, problems: Problems) -> Sd:
     """One SD."""
     fields = Fields(instance, problems)
     threads = fields.divided("threads", 8)
@@ -327,7 +327,7 @@ def read_sd(instance: Instance, hosts: Hosts, problems: Problems) -> Sd:
     )
 
 
-def read_wd(instance: Instance, hosts: Hosts, problems: Problems) -> Wd:
+def read_wd(instance: Instance, hosts: HostDefinitions, problems: Problems) -> Wd:
     """One WD."""
     fields = Fields(instance, problems)
     read_percent = fields.number("rdpct", 100, 0, 100)

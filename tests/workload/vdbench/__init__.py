@@ -1,0 +1,1 @@
+"""The reader of vdbench parameter files, by subject."""
