@@ -15,6 +15,9 @@ from linerate.cluster import ssh_endpoints
 from linerate.errors import UserError
 from linerate.results import RunDirectory
 
+from tests.cli.conftest import linerate
+from tests.cluster.fake_ssh import search_path
+
 WORKLOAD = """\
 warm_up = 0
 elapsed = 60
@@ -33,19 +36,22 @@ TIMEOUT_S = 200.0
 ARRAY = Path(str(files("linerate.array"))) / "examples" / "drives.toml"
 
 
-def _command(tmp_path: Path) -> subprocess.Popen[str]:
-    (tmp_path / "bin").mkdir()
-    ssh = tmp_path / "bin" / "ssh"
-    ssh.write_text(SSH, "ascii")
+def _put_ssh(folder: Path, script: str) -> None:
+    (folder / "bin").mkdir()
+    ssh = folder / "bin" / "ssh"
+    ssh.write_text(script, "ascii")
     ssh.chmod(0o755)
+
+
+def _command(tmp_path: Path) -> subprocess.Popen[str]:
+    _put_ssh(tmp_path, SSH)
     (tmp_path / "tmp").mkdir()
     (tmp_path / "load.toml").write_text(WORKLOAD, "ascii")
     words = ["run", str(tmp_path / "load.toml"), "--target", "null:1g", "--json", "--no-report"]
     there = ["--hosts", "load1,root@load2", "--hosts-python", sys.executable, "--hosts-address", "127.0.0.1"]
     return subprocess.Popen(
         [sys.executable, "-m", "linerate.cli", *words, *there, "--output", str(tmp_path / "run")],
-        env=os.environ
-        | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TMPDIR": str(tmp_path / "tmp")},
+        env=os.environ | {"PATH": search_path(tmp_path), "TMPDIR": str(tmp_path / "tmp")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -91,16 +97,13 @@ rd=rd1,wd=wd*,iorate=400,elapsed=3,interval=1
 @pytest.mark.timeout(240)
 def test_the_hosts_of_a_vdbench_file_get_what_it_deals_to_them(tmp_path: Path) -> None:
     """Two by SSH, under the user that the file names, and this machine without it."""
-    (tmp_path / "bin").mkdir()
-    ssh = tmp_path / "bin" / "ssh"
-    ssh.write_text(SSH.replace("shift 2", f'echo "$2" >> {tmp_path}/asked; shift 2'), "ascii")
-    ssh.chmod(0o755)
+    _put_ssh(tmp_path, SSH.replace("shift 2", f'echo "$2" >> {tmp_path}/asked; shift 2'))
     (tmp_path / "load.vdb").write_text(DEALT, "ascii")
     words = ["run", str(tmp_path / "load.vdb"), "--no-report", "--output", str(tmp_path / "run")]
     there = ["--hosts-python", sys.executable, "--hosts-address", "127.0.0.1"]
     done = subprocess.run(
         [sys.executable, "-m", "linerate.cli", *words, *there],
-        env=os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        env=os.environ | {"PATH": search_path(tmp_path)},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -122,7 +125,7 @@ def test_the_hosts_of_a_vdbench_file_get_what_it_deals_to_them(tmp_path: Path) -
 
 def test_a_dry_run_shows_what_each_host_gets_and_asks_none(tmp_path: Path) -> None:
     (tmp_path / "load.vdb").write_text(DEALT, "ascii")
-    done = _linerate("run", str(tmp_path / "load.vdb"), "--dry-run")
+    done = linerate("run", str(tmp_path / "load.vdb"), "--dry-run")
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["one", "tester@load1.test", "1", "of", "1", "2", "wd1"] in rows
     assert ["two", "tester@load2.test", "1", "of", "1", "2", "wd1,", "wd2"] in rows
@@ -141,14 +144,8 @@ def test_a_dry_run_shows_what_each_host_gets_and_asks_none(tmp_path: Path) -> No
 def test_hosts_are_named_in_one_place(tmp_path: Path, words: list[str], message: str) -> None:
     verb, *options = words
     (tmp_path / "load.vdb").write_text(DEALT, "ascii")
-    done = _linerate(verb, str(tmp_path / "load.vdb"), *options, "--dry-run")
+    done = linerate(verb, str(tmp_path / "load.vdb"), *options, "--dry-run")
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
-
-
-def _linerate(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "linerate.cli", *words], capture_output=True, text=True, timeout=TIMEOUT_S
-    )
 
 
 @pytest.mark.parametrize("hosts", [["a", "x@a"], [""], ["-oProxyCommand=sh"], ["a b"], ["root@-x"]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from linerate import _core
 from linerate.errors import UserError
-from linerate.workload.hosts import LoadHost
+from linerate.workload.hosts import LoadHost, is_ssh_word
 
 if TYPE_CHECKING:
     from linerate.lab import Lab
@@ -30,7 +29,6 @@ INSTALLATIONS = "~/.local/share/linerate-hosts"
 _FIND = (
     f'p="$HOME/{INSTALLATIONS[2:]}/{_core.__version__}/bin/python"; [ -x "$p" ] || p=python3; exec "$p" "$@"'
 )
-_SSH_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def ssh_endpoint(name: str, host: str, python: str | None = None) -> Endpoint:
 def is_ssh_host(text: str) -> bool:
     """`[user@]host` and nothing that ssh would take for an option."""
     user, at, host = text.rpartition("@")
-    return all(_SSH_WORD.fullmatch(word) for word in ((user, host) if at else (host,)))
+    return all(is_ssh_word(word) for word in ((user, host) if at else (host,)))
 
 
 def _ssh(host: str, command: Command) -> Command:

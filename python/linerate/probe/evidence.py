@@ -57,7 +57,7 @@ class TrialResult:
     @property
     def mean_ms_at_depth_1(self) -> float:
         """Mean response time of a trial with one I/O in flight."""
-        return 1000 / self.iops if self.iops else self.p99_ms
+        return 1000 / self.iops
 
     @property
     def in_flight_bytes(self) -> int:

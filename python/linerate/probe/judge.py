@@ -33,8 +33,8 @@ LINE_FULL = (0.93, 1.04)  # of a line's rate, headers counted
 _OF_READS = ("disks", "line", "window")
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
-DISK_SHARE_BUSY = 0.875
 UNEVEN = 2.0  # the mean of a response time, in medians: most are fast, and some very slow
+DISK_SHARE_BUSY = 0.875
 DISK_SHARE = 0.5  # of a random read, that a cached one does not take
 
 

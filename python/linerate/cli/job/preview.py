@@ -36,14 +36,15 @@ def preview(plan: RunPlan, loader: Loader | None, dealt: LoadHosts | None = None
 
     Raises UserError for volumes that are one, and for a run that cannot be dealt.
     """
-    for notice in (*plan.warnings, *(notice for run in plan.steps() for notice in run.warnings)):
+    runs = list(plan.steps())
+    for notice in (*plan.warnings, *(notice for run in runs for notice in run.warnings)):
         typer.echo(f"note: {notice}")
-    specs = [run.spec for run in plan.steps()]
+    specs = [run.spec for run in runs]
     if dealt is not None:
         specs = _dealt(specs, dealt)
     for line in columns([_HEADINGS, *_rows(specs, loader)], most=None):
         typer.echo(line)
-    for run in plan.steps():
+    for run in runs:
         typer.echo(run.banner)
     typer.echo(f"{plural(len(plan), 'run')}, {duration_text(plan.seconds)}")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How hosts are reached, whoever names them."""
+    """How hosts are reached, those of --hosts and those of a workload file."""
 
     python: str | None
     address: str | None

@@ -6,8 +6,16 @@ which part of the rates each host gets follows from it and from a run (`linerate
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+_SSH_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
+
+
+def is_ssh_word(text: str) -> bool:
+    """Whether a host or a user is nothing that ssh would take for an option."""
+    return _SSH_WORD.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,8 @@ class _BlockReader:
             value = read_value(parameter, keyword, self._problems, lenient=self._lenient)
             if value is not None:
                 own[keyword.canonical] = value
-                pairs.get(keyword.canonical, []).append(value)
+                if keyword.canonical in pairs:
+                    pairs[keyword.canonical].append(value)
         if instance.block is Block.SD:
             instance.luns = self._pairs(instance.name, pairs["lun"], pairs["host"])
         for name in own:

@@ -11,15 +11,13 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from linerate.workload.hosts import LoadHost, LoadHosts
+from linerate.workload.hosts import LoadHost, LoadHosts, is_ssh_word
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.blocks import LOCAL_HOST, Blocks, Instance
 from linerate.workload.vdbench.tables import Block
 from linerate.workload.vdbench.values import Value, matches
 
 _SHELLS = ("rsh", "ssh", "vdbench")
-_ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
-"""A host or a user; never what ssh would take for an option."""
 _LABEL = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -88,9 +86,11 @@ class HostDefinitions:
 
 def read_hosts(blocks: Blocks, problems: Problems) -> HostDefinitions:
     """The HDs of a file. What is wrong in them is noted in `problems`."""
+    if not blocks[Block.HD]:
+        return HostDefinitions((Hd(LoadHost(LOCAL_HOST, ""), LOCAL_HOST, blocks.general.place),))
+    # The full name may be asked of a name server.
     here = {LOCAL_HOST, "127.0.0.1", "::1", socket.gethostname().lower(), socket.getfqdn().lower()}
-    hds = tuple(_hd(instance, here, problems) for instance in blocks[Block.HD])
-    return HostDefinitions(hds or (Hd(LoadHost(LOCAL_HOST, ""), LOCAL_HOST, blocks.general.place),))
+    return HostDefinitions(tuple(_hd(instance, here, problems) for instance in blocks[Block.HD]))
 
 
 def _hd(instance: Instance, here: set[str], problems: Problems) -> Hd:
@@ -101,7 +101,7 @@ def _hd(instance: Instance, here: set[str], problems: Problems) -> Hd:
         problems.error(instance.place, what, "write hd=label,system=name")
     is_here = system.lower() in here
     for word, keyword in ((user, "user"), (system, "system")):
-        if word and not is_here and not _ADDRESS.fullmatch(word):
+        if word and not is_here and not is_ssh_word(word):
             value = instance.values.get(keyword)
             place = value.place if value else instance.place
             problems.error(place, f"hd={instance.name}: {word!r} is no {keyword}", f"write {keyword}=name")
