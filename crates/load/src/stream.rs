@@ -33,7 +33,23 @@ pub(crate) struct Sequence {
     rng: Rng,
     reads: Chance,
     sizes: Sizes,
+    /// Those of writes, if they are others.
+    write_sizes: Option<Sizes>,
     address: Address,
+    /// Bytes left before it stops, and how many there are in all.
+    left_bytes: u64,
+    limit_bytes: u64,
+    reading_back: ReadBack,
+    /// The generator at the start, to draw the same places again.
+    first_rng: Rng,
+}
+
+/// Whether a stream that stops then reads what it wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadBack {
+    Never,
+    AfterWrites,
+    Now,
 }
 
 impl Sequence {
@@ -44,19 +60,46 @@ impl Sequence {
         volume_bytes: u64,
         block_bytes: u32,
     ) -> Result<Self, PlaceError> {
+        let rng = Rng::new(seed, stream, volume, Use::Shots);
+        let limit_bytes = spec.stop_after_bytes.unwrap_or(u64::MAX);
         Ok(Self {
-            rng: Rng::new(seed, stream, volume, Use::Shots),
+            first_rng: rng.clone(),
+            rng,
+            left_bytes: limit_bytes,
+            limit_bytes,
             reads: Chance::percent(spec.read_percent),
             sizes: Sizes::new(&spec.sizes),
+            write_sizes: spec.write_sizes.as_ref().map(Sizes::new),
+            reading_back: if spec.read_back { ReadBack::AfterWrites } else { ReadBack::Never },
             address: Address::new(spec, volume_bytes, block_bytes)?,
         })
     }
 
     /// The next I/O; `None` at the end of a stream that stops there.
     pub(crate) fn draw(&mut self) -> Option<Shot> {
-        let is_read = self.reads.roll(&mut self.rng);
-        let size = self.sizes.draw(&mut self.rng);
+        if let Some(shot) = self.draw_once() {
+            return Some(shot);
+        }
+        if self.reading_back != ReadBack::AfterWrites {
+            return None;
+        }
+        self.reading_back = ReadBack::Now;
+        self.rng = self.first_rng.clone();
+        self.left_bytes = self.limit_bytes;
+        self.address.rewind();
+        self.draw_once()
+    }
+
+    /// The same, without the second pass.
+    fn draw_once(&mut self) -> Option<Shot> {
+        if self.left_bytes == 0 {
+            return None;
+        }
+        let is_read = self.reading_back == ReadBack::Now || self.reads.roll(&mut self.rng);
+        let sizes = self.write_sizes.as_ref().filter(|_| !is_read).unwrap_or(&self.sizes);
+        let size = sizes.draw(&mut self.rng);
         let (offset, len) = self.address.draw(size, is_read, &mut self.rng)?;
+        self.left_bytes = self.left_bytes.saturating_sub(len.into());
         Some(Shot { op: if is_read { Op::Read } else { Op::Write }, offset, len })
     }
 }
@@ -81,6 +124,45 @@ mod tests {
         assert_eq!(shots(1, 0, json), shots(1, 0, json));
         assert_ne!(shots(1, 0, json), shots(2, 0, json));
         assert_ne!(shots(1, 0, json), shots(1, 1, json));
+    }
+
+    #[test]
+    fn writes_have_sizes_and_places_of_their_own() {
+        let json = r#""read_percent": 50, "random_percent": 0, "separate_directions": true, "write_sizes":
+            {"kind": "mix", "parts": [[16384, 100]]}"#;
+        let drawn = shots(7, 0, json);
+        for (op, sizes) in [(Op::Read, vec![4096, 8192]), (Op::Write, vec![16384])] {
+            let own: Vec<&Shot> = drawn.iter().filter(|shot| shot.op == op).take(1000).collect();
+            assert_eq!(own[0].offset, 0);
+            assert!(own.windows(2).all(|pair| pair[1].offset == pair[0].offset + u64::from(pair[0].len)));
+            assert!(own.iter().all(|shot| sizes.contains(&shot.len)), "{op:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_to_the_end_is_read_once() {
+        let json = r#""read_percent": 0, "stop_at_end": true, "read_back": true,
+            "range": {"unit": "bytes", "start": 65536, "end": 1048576}"#;
+        let drawn = shots(8, 0, json);
+        let of = |op| drawn.iter().filter(|shot| shot.op == op).map(|shot| u64::from(shot.len)).sum::<u64>();
+        assert_eq!((of(Op::Write), of(Op::Read)), (1_048_576 - 65_536, 1_048_576 - 65_536));
+        let first_read = drawn.iter().position(|shot| shot.op == Op::Read).unwrap();
+        assert!(drawn[first_read..].iter().all(|shot| shot.op == Op::Read));
+        assert_eq!(drawn[first_read].offset, 65_536);
+    }
+
+    #[test]
+    fn an_amount_of_random_writes_is_read_at_the_same_places() {
+        let json = r#""read_percent": 0, "stop_after_bytes": 1000000, "read_back": true"#;
+        let drawn = shots(9, 0, json);
+        let (writes, reads) = drawn.split_at(drawn.len() / 2);
+        let bytes: u64 = writes.iter().map(|shot| u64::from(shot.len)).sum();
+        assert!((1_000_000..1_008_192).contains(&bytes), "{bytes}");
+        assert!(writes.iter().all(|shot| shot.op == Op::Write));
+        assert!(reads.iter().zip(writes).all(|(read, write)| {
+            (read.op, read.offset, read.len) == (Op::Read, write.offset, write.len)
+        }));
+        assert_eq!(reads.len(), writes.len());
     }
 
     #[test]
