@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from linerate.results import RunDirectory
 
@@ -57,6 +58,19 @@ def test_results_as_fios_json(tmp_path: Path) -> None:
     again = linerate("report", "run", "--fio-json", "again.json", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert json.loads((tmp_path / "again.json").read_text())["jobs"] == [reads, mix]
+
+
+def test_different_jobs_load_one_file_at_the_same_time(tmp_path: Path) -> None:
+    (tmp_path / "w.fio").write_text(JOBS.replace("stonewall\n", "").replace("direct=1\n", ""))
+    words = ("DISK=disk.img", "--output", "run", "--no-report", "--overwrite", "all")
+    done = linerate("run", "w.fio", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.open(tmp_path / "run")
+    moved = run.intervals.group_by("volume", "op").agg(pl.col("ios").sum()).filter(pl.col("ios") > 0)
+    assert set(moved.select("volume", "op").iter_rows()) == {
+        ("file1.reads", "read"),
+        ("file1.writes", "write"),
+    }
 
 
 def test_a_folder_is_no_json_file(tmp_path: Path) -> None:
