@@ -108,6 +108,8 @@ class _VirtualHost:
         match method:
             case "clock_ns":
                 return _Answer(ask=self._shows)
+            case "wall_clock_ns":
+                return _Answer(ask=lambda: self.clock.now_ns)
             case "prepare":
                 volumes = [{"name": f"{self.name}/v{number}"} for number in range(_VOLUMES)]
                 return _Answer({"driver": "io_uring", "workers": 2, "volumes": volumes, "spool": "x"})
@@ -177,7 +179,11 @@ def simulate(count: int, folder: Path) -> dict[str, Any]:
         hosts[name] = _VirtualHost(name, clock, chance, interval, total)
     said = _Announcements()
     with patch.object(
-        protocol, "time", SimpleNamespace(monotonic=clock.monotonic, monotonic_ns=clock.monotonic_ns)
+        protocol,
+        "time",
+        SimpleNamespace(
+            monotonic=clock.monotonic, monotonic_ns=clock.monotonic_ns, time_ns=clock.monotonic_ns
+        ),
     ):
         began, began_ns, memory = time.process_time(), clock.now_ns, _memory_bytes()
         divided = divide(_spec(), tuple(hosts))
