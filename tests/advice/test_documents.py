@@ -16,9 +16,9 @@ from linerate.advice.documents.image import read_image
 from linerate.advice.documents.topology import read_topology
 from linerate.errors import UserError
 from linerate.san import parse_topology
-from linerate.study import StudyJournal, parse_study
-from linerate.study.directory import JOURNAL, StudyDirectory
-from linerate.study.journal import SessionBegan, SessionEnded, StepDone
+from linerate.study import StudyDirectory, parse_study
+from linerate.study.directory import JOURNAL
+from linerate.study.journal import SessionBegan, SessionEnded, StepDone, StudyJournal
 
 from tests.advice.outcomes import all_broken, broken, judged, mends, of_rule
 from tests.support import need
@@ -41,14 +41,14 @@ b = "sw2"
 [[host]]
 name = "h1"
 port = [
-  { name = "p0", switch = "sw1", network = "s1", rx_ring = 4096, tx_ring = 4096 },
-  { name = "p1", switch = "sw2", network = "s2", rx_ring = 4096, tx_ring = 4096 },
+  { name = "p0", switch = "sw1", vlan = 11, nic = { rx_ring = 4096, tx_ring = 4096 } },
+  { name = "p1", switch = "sw2", vlan = 12, nic = { rx_ring = 4096, tx_ring = 4096 } },
 ]
 [[array]]
 name = "a1"
-port = [{ name = "p0", switch = "sw1", network = "s1" }, { name = "p1", switch = "sw2", network = "s2" }]
+port = [{ name = "p0", switch = "sw1", vlan = 11 }, { name = "p1", switch = "sw2", vlan = 12 }]
 volume = [{ name = "v1", size = "1g", paths = "one-to-one" }]
-storage = { disks = 14, disk_size = "8g", raid = "raid10", backing = "pool", chunk = "1m" }
+storage = { disks = 14, disk_size = "8g", raid_level = "raid10", backing = "pool", chunk = "1m" }
 """
 _ANSWERS = ("vendor=qnap", "load=random", "replication=quiet", "load_percent=70")
 
@@ -64,76 +64,64 @@ def test_a_clean_topology_breaks_no_rule() -> None:
     assert kept >= {1, 2, 3, 5, 6, 18, 20, 21, 24, 25, 27, 29, 30, 31, 33, 38, 39, 40, 42, 43, 44, 48, 49}
 
 
-TOPOLOGY_FAULTS = (
-    (1, "mtu = 9000", "mtu = 1500", (), "1500", "in a study: settings = { mtu = 9000 }"),
-    (2, 'name = "isl"', 'name = "isl"\nmtu = 1500', (), "arrives: no", "smaller MTU"),
-    (3, 'flow_control = "pause"', 'flow_control = "none"', (), "off", 'flow_control = "on"'),
-    (5, "rx_ring = 4096", "rx_ring = 512", (), "512", 'rx_ring_frames = "max"'),
-    (6, "tx_ring = 4096", "tx_ring = 512", (), "512", 'tx_ring_frames = "max"'),
-    (
-        18,
-        'network = "s1", rx_ring',
-        'network = "s1", links = 2, rx_ring',
-        (),
-        "bond: yes",
-        "take the port out",
-    ),
-    (
-        20,
-        'network = "s2" }]',
-        'network = "s2" }, { name = "p2", switch = "sw2", network = "s2" }]',
-        (),
-        "1.5",
-        "host",
-    ),
-    (21, 'paths = "one-to-one"', 'paths = ["h1.p0 -> a1.p0"]', (), "reach it: 1", "second port"),
-    (21, '"p1", switch = "sw2"', '"p1", switch = "sw1"', (), "paths: 1", "another switch"),
-    (24, '"s2"', '"s1"', (), "array port: 2", "pair the ports"),
-    (25, '"s2"', '"s1"', (), "active paths: 4", "standby"),
-    (27, '"s2"', '"s1"', ("vendor=qnap",), "ports: 1; wanted: 2", "a subnet of its own"),
-    (27, "", "", ("vendor=equallogic",), "ports: 2; wanted: 1", "all ports one subnet"),
-    (29, 'network = "s1" }, {', 'network = "s1", links = 2 }, {', (), "teams: 1", "address of its own"),
-    (31, '"s2", rx_ring', '"s2", rate = "1gbit", rx_ring', (), "duplex): 2", "one speed"),
-    (38, 'chunk = "1m"', 'chunk = "4k"', (), "4096", 'array.chunk = "64k"'),
-    (39, 'size = "1g"', 'size = "40g"', (), "wanted: below 80", "add disks"),
-    (
-        42,
-        'paths = "one-to-one"',
-        'paths = ["h1.p0 -> a1.p0"]',
-        (),
-        "sessions: 1; wanted: at least 2",
-        "log in",
-    ),
-    (43, 'chunk = "1m"', 'chunk = "1m", initialise = "background"', (), "work: yes", "assume_clean"),
-    (44, 'raid = "raid10"', 'raid = "raid50"', ("load=random",), "raid50", 'array.raid_level = "raid10"'),
-    (44, "", "", ("load=capacity",), "raid10", 'array.raid_level = "raid50"'),
-    (45, 'chunk = "1m"', 'chunk = "64k"', ("vendor=d-link",), "65536", 'array.chunk = "1m"'),
+Changes = tuple[tuple[str, str], ...]
+_MESH: Changes = (("vlan = 12", "vlan = 11"), ('"one-to-one"', '"mesh"'))
+_ONE_PATH: Changes = (('"one-to-one"', '["h1.p0 -> a1.p0"]'),)
+_THREE_PORTS: Changes = (
+    ("vlan = 12 }]", 'vlan = 12 }, { name = "p2", switch = "sw2", vlan = 12 }]'),
+    ('"one-to-one"', '["h1.p0 -> a1.p0", "h1.p1 -> a1.p1", "h1.p1 -> a1.p2"]'),
+)
+TOPOLOGY_FAULTS: tuple[tuple[int, Changes, tuple[str, ...], str, str], ...] = (
+    (1, (("mtu = 9000", "mtu = 1500"),), (), "1500", "in a study: settings = { mtu = 9000 }"),
+    (2, (("vlan = 11 }, {", "vlan = 11, mtu = 1500 }, {"),), (), "arrives: no", "smaller MTU"),
+    (3, (('flow_control = "pause"', 'flow_control = "none"'),), (), "off", 'flow_control = "on"'),
+    (5, (("rx_ring = 4096", "rx_ring = 512"),), (), "512", 'rx_ring_frames = "max"'),
+    (6, (("tx_ring = 4096", "tx_ring = 512"),), (), "512", 'tx_ring_frames = "max"'),
+    (18, (("vlan = 11, nic", "vlan = 11, links = 2, nic"),), (), "bond: yes", "take the port out"),
+    (20, _THREE_PORTS, (), "1.5", "add a host port"),
+    (21, _ONE_PATH, (), "reach it: 1", "second port"),
+    (21, (('"p1", switch = "sw2"', '"p1", switch = "sw1"'),), (), "paths: 1", "another switch"),
+    (24, _MESH, (), "array port: 2", "pair the ports"),
+    (25, _MESH, (), "active paths: 4", "standby"),
+    (27, (("vlan = 12", "vlan = 11"),), ("vendor=qnap",), "ports: 1; wanted: 2", "a subnet of its own"),
+    (27, (), ("vendor=equallogic",), "ports: 2; wanted: 1", "all ports one subnet"),
+    (29, (("vlan = 11 }, {", "vlan = 11, links = 2 }, {"),), (), "teams: 1", "address of its own"),
+    (31, (("vlan = 12, nic", 'vlan = 12, rate = "1gbit", nic'),), (), "duplex): 2", "one speed"),
+    (38, (('chunk = "1m"', 'chunk = "4k"'),), (), "4096", 'array.chunk = "64k"'),
+    (39, (('size = "1g"', 'size = "50g"'),), (), "wanted: below 80", "add disks"),
+    (42, _ONE_PATH, (), "sessions: 1; wanted: at least 2", "log in"),
+    (43, (('chunk = "1m"', 'initialise = "background"'),), (), "work: yes", "assume_clean"),
+    (44, (("raid10", "raid50"),), ("load=random",), "raid50", 'array.raid_level = "raid10"'),
+    (44, (), ("load=capacity",), "raid10", 'array.raid_level = "raid50"'),
+    (45, (('chunk = "1m"', 'chunk = "64k"'),), ("vendor=d-link",), "65536", 'array.chunk = "1m"'),
     (
         48,
-        'name = "isl"',
-        'name = "isl"\nmtu = 1500',
+        (('name = "isl"', 'name = "isl"\nmtu = 1500'),),
         (),
         "1500 bytes; wanted: at least 9000",
         "largest frames",
     ),
-    (49, "", "", ("replication=busy",), "busy", "quiet"),
-    (49, "", "", ("load_percent=85",), "85 %", "linerate scale"),
+    (49, (), ("replication=busy",), "busy", "quiet"),
+    (49, (), ("load_percent=85",), "85 %", "linerate scale"),
 )
-"""Rule, text, its replacement, answers (of the faulty twin), what is found, what mends it."""
+"""Rule, what is changed in the clean topology, answers of the faulty twin, what is found, what mends it."""
 _CLEAN_ANSWERS = {"vendor": "qnap", "load": "random", "replication": "none", "load_percent": "10"}
 
 
-@pytest.mark.parametrize(("rule", "old", "new", "answers", "found", "mend"), TOPOLOGY_FAULTS)
+@pytest.mark.parametrize(("rule", "changes", "answers", "found", "mend"), TOPOLOGY_FAULTS)
 def test_a_planted_fault_is_found(
-    rule: int, old: str, new: str, answers: tuple[str, ...], found: str, mend: str
+    rule: int, changes: Changes, answers: tuple[str, ...], found: str, mend: str
 ) -> None:
-    assert old in _CLEAN
     of_twin = _CLEAN_ANSWERS | ({"vendor": "d-link"} if rule == 45 else {})
     twin = _audit(_CLEAN, *(f"{name}={value}" for name, value in of_twin.items()))
     assert broken(twin, rule) == []
     assert any(one.state == "kept" for one in of_rule(twin, rule))
-    result = _audit(_CLEAN.replace(old, new) if old else _CLEAN, *answers)
-    assert any(found in text for text in broken(result, rule)), broken(result, rule)
+    text = _CLEAN
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    result = _audit(text, *answers)
+    assert any(found in line for line in broken(result, rule)), broken(result, rule)
     assert mend in mends(result, rule)
 
 
@@ -149,18 +137,18 @@ schedule = { kind = "ets", shares = { 4 = 50, 0 = 50 } }
 [[host]]
 name = "h1"
 port = [{ name = "p0", switch = "sw1", interface = [
-  { name = "san", network = "san", vlan = 10, priority = 4 }, { name = "lan", network = "lan", vlan = 20 } ] }]
+  { name = "san", vlan = 10, priority = 4 }, { name = "lan", vlan = 20 } ] }]
 [[host]]
 name = "h2"
-port = [{ name = "p0", switch = "sw1", interface = [{ name = "lan", network = "lan", vlan = 20 }] }]
+port = [{ name = "p0", switch = "sw1", interface = [{ name = "lan", vlan = 20 }] }]
 [[array]]
 name = "a1"
-port = [{ name = "p0", switch = "sw1", interface = [{ name = "san", network = "san", vlan = 10, priority = 4 }] }]
+port = [{ name = "p0", switch = "sw1", interface = [{ name = "san", vlan = 10, priority = 4 }] }]
 volume = [{ name = "v1", size = "1g" }]
 [[lan]]
 name = "files"
-from = "h1.lan"
-to = "h2.lan"
+source = "h1.lan"
+sink = "h2.lan"
 """
 CONVERGED_FAULTS = (
     (47, "lossless = [4]", "lossless = [3, 4]", "3,4; wanted: 4", "switch.flow_control"),
@@ -190,23 +178,26 @@ def _study(
     folder: Path, *, depth: int = 16, faults: bool = True, errors: float = 0.0, age_days: int = 1
 ) -> Path:
     """A finished study with one run of a case with a pulled cable."""
-    case = 'faults = "5s cable h1.p0 2s"' if faults else "mtu = 9000"
+    change = (
+        'faults = [{ cable = "h1.p0", at = "3s", for = "4s" }]' if faults else "settings = { mtu = 8000 }"
+    )
     (folder / "load.toml").write_text(
-        f'outstanding = {depth}\n[[volume]]\nname = "v1"\nurl = "null:1g"\n[[stream]]\nname = "s"\n'
+        f'outstanding = {depth}\n[[volume]]\nname = "v1"\n[[stream]]\nname = "s"\n'
         'size = "8k"\nread = 100\nrandom = 100\n'
     )
     (folder / "san.toml").write_text(_CLEAN)
     text = (
-        '[[san]]\nname = "s"\ntopology = "san.toml"\n[[workload]]\nname = "w"\nfile = "load.toml"\nmetric = "iops"\n'
-        f'elapsed = "20s"\n[baseline]\n[[case]]\nname = "pulled"\nsettings = {{ {case} }}\n'
+        'title = "cables"\n[[san]]\nname = "s"\ntopology = "san.toml"\n'
+        '[[workload]]\nname = "w"\nfile = "load.toml"\nmetric = "iops"\nelapsed = "20s"\n'
+        f'[baseline]\n[[case]]\nname = "pulled"\n{change}\n'
     )
     (folder / "study.toml").write_text(text)
     study = parse_study(text, str(folder / "study.toml"), name="cables", folder=folder)
     at = datetime(2026, 11, 26, tzinfo=UTC) - timedelta(days=age_days)
     directory = StudyDirectory.create(folder / "done", study)
-    with StudyJournal.open(folder / "done" / JOURNAL) as journal:
-        journal.append(SessionBegan(at=at))
-        journal.append(
+    with StudyJournal(folder / "done" / JOURNAL) as journal:
+        journal.add(SessionBegan(at=at))
+        journal.add(
             StepDone(
                 at=at,
                 key="1",
@@ -221,7 +212,7 @@ def _study(
                 values={"iops": 1000.0, "io_errors": errors},
             )
         )
-        journal.append(SessionEnded(at=at, state="complete"))
+        journal.add(SessionEnded(at=at, state="complete"))
     return directory.path
 
 

@@ -111,7 +111,8 @@ def _unknown(rule: AdviceRule, outcomes: Sequence[RuleOutcome]) -> Iterator[tupl
 def _in_short(outcomes: Sequence[RuleOutcome]) -> Iterator[tuple[str, str]]:
     """Kept, not needed, not looked at: the rules by name, and what a source could tell."""
     told = {one.rule.number for one in outcomes if one.state in ("broken", "unknown")}
-    for state, title in (("kept", "KEPT"), ("not needed", "NOT NEEDED HERE")):
+    titles: tuple[tuple[RuleState, str], ...] = (("kept", "KEPT"), ("not needed", "NOT NEEDED HERE"))
+    for state, title in titles:
         names = [
             f"{rule.number} {rule.id}" for rule, _ in _by_rule(outcomes, state) if rule.number not in told
         ]

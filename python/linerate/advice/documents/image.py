@@ -57,9 +57,10 @@ def _facts(file: BinaryIO, shown: str) -> tuple[dict[str, FactValue], dict[str, 
     footer = _at(file, max(0, size - _FOOTER_BYTES), _FOOTER_BYTES)
     if footer[: len(_VHD)] == _VHD and len(footer) == _FOOTER_BYTES:
         kind = _DISK_TYPES.get(int.from_bytes(footer[60:64], "big"), "")
-        return {"format": "vhd"} | ({"allocation": kind} if kind else {}), {
-            "allocation": "the disk type of the image is none that is specified"
-        }
+        facts: dict[str, FactValue] = {"format": "vhd"}
+        if kind:
+            facts["allocation"] = kind
+        return facts, {"allocation": "the disk type of the image is none that is specified"}
     raise UserError(
         f"{shown}: neither a VHDX nor a VHD image", "give the image that the backup is written to"
     )
@@ -98,8 +99,8 @@ def _u32(data: bytes, at: int) -> int:
 
 
 def _at(file: BinaryIO, offset: int, size: int) -> bytes:
-    """So many bytes from there, fewer at the end of the file; none from an offset that no file has."""
-    if offset > 1 << 62:
+    """So many bytes from there, fewer at the end of the file, none beyond it."""
+    if offset >= os.fstat(file.fileno()).st_size:
         return b""
     file.seek(offset)
     return file.read(size)

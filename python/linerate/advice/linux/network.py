@@ -153,7 +153,7 @@ def _other_traffic(source: LinuxSource, ports: Mapping[str, Reading]) -> None:
             continue
         address, _, own = words[3].rpartition(":")
         device = holders.get(address)
-        if device in ports and ISCSI_PORT not in (own, words[4].rpartition(":")[2]):
+        if device is not None and device in ports and ISCSI_PORT not in (own, words[4].rpartition(":")[2]):
             ports[device].facts["other_traffic"] = int(ports[device].facts["other_traffic"]) + 1
 
 
@@ -174,8 +174,9 @@ def _neighbours(source: LinuxSource, ports: Mapping[str, Reading]) -> None:
                 for key in ("id", "name")
                 for value in as_list(chassis.get(key))
             ]
-            if (port := ports.get(as_text(one.get("name")))) is not None and names:
-                port.facts["switch"] = names[0]
+            name = as_text(one.get("name"))
+            if name in ports and names:
+                ports[name].facts["switch"] = names[0]
 
 
 def _device(source: LinuxSource, name: str, port: Reading) -> None:

@@ -85,12 +85,12 @@ def _joined(
     source: LinuxSource, disks: Sequence[str], maps: Sequence[MultipathMap]
 ) -> Iterator[tuple[str, Mapping[str, bool | None], str]]:
     """Maps first; then disks that no map has, joined by their world wide name."""
-    mapped = set()
+    mapped: set[str] = set()
     for one in maps:
-        members = {disk: active for disk, active in one.disks.items() if disk in disks}
-        if members:
-            mapped |= members.keys()
-            yield one.name, members, one.policy
+        ours = {disk: active for disk, active in one.disks.items() if disk in disks}
+        if ours:
+            mapped |= ours.keys()
+            yield one.name, ours, one.policy
     others: dict[str, dict[str, bool | None]] = {}
     for disk in disks:
         if disk not in mapped:
@@ -133,7 +133,8 @@ def _volume(
         facts["misaligned_bytes"] = max(missed, default=0)
     else:
         unknown["misaligned_bytes"] = "the kernel does not show the physical block size"
-    used = [fullness[number] for one in held if (number := source.maybe(f"{_BLOCK}/{one}/dev")) in fullness]
+    numbers = [source.maybe(f"{_BLOCK}/{one}/dev") or "" for one in held]
+    used = [fullness[number] for number in numbers if number in fullness]
     if used:
         facts["used_percent"] = max(used)
     else:
@@ -143,7 +144,8 @@ def _volume(
 
 def _held(source: LinuxSource, disks: Iterable[str]) -> Iterator[str]:
     """The disks, their partitions, and what is built on them (multipath, LVM), each once."""
-    waiting, seen = list(disks), set()
+    waiting = list(disks)
+    seen: set[str] = set()
     while waiting and len(seen) < _HOLDERS_MAX:
         one = waiting.pop()
         if one in seen:

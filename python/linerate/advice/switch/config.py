@@ -11,6 +11,7 @@ from linerate.errors import UserError
 _FILE_BYTES_MAX = 8 << 20
 _LINE_LENGTH_MAX = 500
 _ENDS = ("!", "exit", "end")
+_OPENS = ("interface", "protocol spanning-tree", "dcb-input", "dcb-output", "priority-group", "qos-policy-output", "policy-map")
 _GOES_ON = ("port-channel-protocol ", "port-channel ")
 """Lines of a Dell port that come after a `!` of their own."""
 
@@ -93,7 +94,9 @@ def parse_config(text: str) -> SwitchConfig:
         if not words or words in _ENDS or words.startswith("!"):
             inside = inside and not (words in _ENDS and not indented)
             continue
-        opens = words.startswith("interface ")
+        opens = words.startswith(_OPENS) and not (
+            words.startswith("priority-group") and " qos-policy " in words
+        )
         inside = inside or (bool(blocks) and words.startswith(_GOES_ON))
         below = line.startswith(" ") if indented else inside and not opens
         if below and blocks:
