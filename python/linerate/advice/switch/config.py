@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,9 @@ from linerate.errors import UserError
 _FILE_BYTES_MAX = 8 << 20
 _LINE_LENGTH_MAX = 500
 _ENDS = ("!", "exit", "end")
-_OPENS = ("interface", "protocol spanning-tree", "dcb-input", "dcb-output", "priority-group", "qos-policy-output", "policy-map")
+_OPENS = ("interface", "protocol spanning-tree", "dcb-input", "dcb-output", "priority-group", "policy-map")
+_OPENS += ("qos-policy-output",)
+"""Lines that begin a block where nothing is indented."""
 _GOES_ON = ("port-channel-protocol ", "port-channel ")
 """Lines of a Dell port that come after a `!` of their own."""
 
@@ -38,15 +40,18 @@ class ConfigBlock:
         return self.value(start) is not None
 
 
-@dataclass(frozen=True, slots=True)
 class SwitchConfig:
     """All blocks of a configuration, in order."""
 
-    blocks: tuple[ConfigBlock, ...]
+    def __init__(self, blocks: Sequence[ConfigBlock]) -> None:
+        self.blocks = tuple(blocks)
+        self._by_word: dict[str, list[ConfigBlock]] = {}
+        for block in blocks:
+            self._by_word.setdefault(block.head.split(" ", 1)[0], []).append(block)
 
     def headed(self, start: str) -> Iterator[tuple[str, ConfigBlock]]:
         """Blocks whose head begins with these words, with the rest of the head."""
-        for block in self.blocks:
+        for block in self._by_word.get(start.split(" ", 1)[0], ()):
             if block.head == start or block.head.startswith(f"{start} "):
                 yield block.head[len(start) :].strip(), block
 
@@ -104,4 +109,4 @@ def parse_config(text: str) -> SwitchConfig:
         else:
             blocks.append(ConfigBlock(words))
             inside = opens
-    return SwitchConfig(tuple(blocks))
+    return SwitchConfig(blocks)

@@ -77,7 +77,8 @@ def _sheet(
             unknown,
         )
     ]
-    subjects += [_port(config, dialect, one, interfaces[one], vlans) for one in used]
+    grouped = _grouped(config)
+    subjects += [_port(config, dialect, one, interfaces[one], vlans, grouped) for one in used]
     subjects += _aggregates(config, dialect, interfaces)
     idle = len(ports) - len(used)
     left_out = f"{idle} that are shut down or in other VLANs are not"
@@ -113,10 +114,15 @@ def _in_range(part: str, vlan: int) -> bool:
 
 
 def _port(
-    config: SwitchConfig, dialect: SwitchDialect, name: str, port: ConfigBlock, vlans: dict[int, set[str]]
+    config: SwitchConfig,
+    dialect: SwitchDialect,
+    name: str,
+    port: ConfigBlock,
+    vlans: dict[int, set[str]],
+    grouped: set[str],
 ) -> AuditSubject:
     receive, send = dialect.flow_control(port)
-    aggregated = _is_member(config, name, port)
+    aggregated = _is_member(name, port, grouped)
     routed = port.has("no switchport") or port.has("ip address")
     unused = dialect.system == "dell" and not (port.has("switchport") or port.has("portmode"))
     facts: dict[str, FactValue] = {
@@ -142,15 +148,18 @@ def _port(
     return AuditSubject("switch_port", name, dialect.system, facts, unknown)
 
 
-def _is_member(config: SwitchConfig, name: str, port: ConfigBlock) -> bool:
-    if any(port.has(word) for word in ("channel-group", "port-channel-protocol", "port-channel")):
-        return True
-    own = members(name)
-    return any(
-        own & members(text)
-        for _, block in config.headed("interface port-channel")
-        for text in block.values("channel-member")
-    )
+def _grouped(config: SwitchConfig) -> set[str]:
+    """Ports that a port-channel names as its members (Dell)."""
+    found: set[str] = set()
+    for _, block in config.headed("interface port-channel"):
+        for text in block.values("channel-member"):
+            found |= members(text)
+    return found
+
+
+def _is_member(name: str, port: ConfigBlock, grouped: set[str]) -> bool:
+    words = ("channel-group", "port-channel-protocol", "port-channel")
+    return any(port.has(word) for word in words) or bool(members(name) & grouped)
 
 
 def _has_pfc(port: ConfigBlock) -> bool:
