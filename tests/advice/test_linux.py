@@ -9,9 +9,9 @@ from linerate.advice import AuditResult
 from linerate.advice.linux.read import read_linux
 from linerate.errors import HostError
 
-from tests.advice.linux_faults import FAULTS, LinuxFault
 from tests.advice.linux_host import PORTS, LinuxHost
 from tests.advice.outcomes import all_broken, broken, judged, mends, of_rule
+from tests.advice.planted.linux_faults import FAULTS, LinuxFault
 
 _ANSWERS = ("ups=yes", "converged=no", "replication=quiet", "load_percent=60", "load=random")
 

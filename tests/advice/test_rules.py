@@ -12,7 +12,7 @@ from linerate.host import catalogue as host_catalogue
 from linerate.settings import find
 from pydantic import ValidationError
 
-from tests.advice import linux_faults, switch_faults, windows_faults
+from tests.advice.planted import linux_faults, switch_faults, windows_faults
 from tests.advice.tables import PAGE, current
 from tests.advice.test_documents import CONVERGED_FAULTS, STUDY_RULES, TOPOLOGY_FAULTS
 

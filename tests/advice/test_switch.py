@@ -12,7 +12,7 @@ from linerate.advice.switch.read import read_switch
 from linerate.errors import UserError
 
 from tests.advice.outcomes import all_broken, broken, judged, mends, of_rule
-from tests.advice.switch_faults import FAULTS, SwitchFault
+from tests.advice.planted.switch_faults import FAULTS, SwitchFault
 
 CONFIGS = Path(__file__).with_name("configs")
 KINDS = ("dell", "ios", "nxos", "eos")

@@ -12,7 +12,7 @@ from linerate.advice import AuditResult, facts_script
 from linerate.advice.documents.facts_file import read_facts
 
 from tests.advice.outcomes import all_broken, broken, judged, mends, of_rule
-from tests.advice.windows_faults import FAULTS, WindowsFault
+from tests.advice.planted.windows_faults import FAULTS, WindowsFault
 from tests.advice.windows_host import windows_facts
 
 

@@ -20,8 +20,8 @@ _RTT = re.compile(r"\brtt:([\d.]+)/")
 
 
 @dataclass(slots=True)
-class Reading:
-    """Facts of one subject as they are gathered."""
+class PortReading:
+    """Facts of a port (or of the host) as they are gathered."""
 
     facts: dict[str, FactValue] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ def port_subjects(
 ) -> list[AuditSubject]:
     """A subject for each port; `offloaded` are ports of iSCSI offload engines, `values` the host's settings."""
     names = list(devices)
-    ports = {name: Reading() for name in names}
+    ports = {name: PortReading() for name in names}
     for shown in values:
         if shown.device in ports:
             add_setting(ports[shown.device], shown)
@@ -79,7 +79,7 @@ def port_subjects(
     return [AuditSubject("port", name, "linux", port.facts, port.unknown) for name, port in ports.items()]
 
 
-def add_setting(reading: Reading, shown: Shown) -> None:
+def add_setting(reading: PortReading, shown: Shown) -> None:
     """A setting of the catalogue as facts: switches as on and off, the device's maximum beside the value."""
     name = shown.setting.name
     if shown.value is None:
@@ -93,7 +93,7 @@ def add_setting(reading: Reading, shown: Shown) -> None:
         reading.unknown[f"{name}_most"] = "the driver does not say how large it can be"
 
 
-def _links(source: LinuxSource, ports: Mapping[str, Reading]) -> None:
+def _links(source: LinuxSource, ports: Mapping[str, PortReading]) -> None:
     """Teams, IPv6 addresses and listening services, default routes."""
     try:
         links = {
@@ -136,7 +136,7 @@ def _other_protocols(source: LinuxSource) -> dict[str, set[str]]:
     return found
 
 
-def _other_traffic(source: LinuxSource, ports: Mapping[str, Reading]) -> None:
+def _other_traffic(source: LinuxSource, ports: Mapping[str, PortReading]) -> None:
     """TCP connections over a port that are not iSCSI."""
     try:
         holders = {one.address: one.device for one in addresses(source)}
@@ -157,7 +157,7 @@ def _other_traffic(source: LinuxSource, ports: Mapping[str, Reading]) -> None:
             ports[device].facts["other_traffic"] = int(ports[device].facts["other_traffic"]) + 1
 
 
-def _neighbours(source: LinuxSource, ports: Mapping[str, Reading]) -> None:
+def _neighbours(source: LinuxSource, ports: Mapping[str, PortReading]) -> None:
     """The switch at the other end of each port, by LLDP."""
     try:
         answer = source.json("lldpctl", "-f", "json0")
@@ -179,7 +179,7 @@ def _neighbours(source: LinuxSource, ports: Mapping[str, Reading]) -> None:
                 ports[name].facts["switch"] = names[0]
 
 
-def _device(source: LinuxSource, name: str, port: Reading) -> None:
+def _device(source: LinuxSource, name: str, port: PortReading) -> None:
     """What sysfs says of the device: card, speed, duplex, radio."""
     folder = f"sys/class/net/{name}"
     place = source.link(f"{folder}/device").rpartition("/")[2]
@@ -200,7 +200,7 @@ def _device(source: LinuxSource, name: str, port: Reading) -> None:
     port.facts["wireless"] = bool({"wireless", "phy80211"} & set(source.names(folder)))
 
 
-def _ethtool(source: LinuxSource, name: str, port: Reading) -> None:
+def _ethtool(source: LinuxSource, name: str, port: PortReading) -> None:
     """Negotiation at both ends, and the firmware."""
     try:
         lines = dict(_pairs(source.run(("ethtool", name))))
@@ -230,7 +230,7 @@ def _pairs(text: str) -> Iterable[tuple[str, str]]:
             yield key.strip(), value.strip()
 
 
-def _lossless(source: LinuxSource, name: str, port: Reading) -> None:
+def _lossless(source: LinuxSource, name: str, port: PortReading) -> None:
     """Priorities with PFC, as a text such as 3,4."""
     try:
         answer = as_table(source.json("dcb", "-j", "pfc", "show", "dev", name))

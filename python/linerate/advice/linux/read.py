@@ -19,7 +19,7 @@ from linerate.advice.linux.iscsi import (
 )
 from linerate.advice.linux.network import (
     PortAddress,
-    Reading,
+    PortReading,
     add_setting,
     addresses,
     port_subjects,
@@ -121,7 +121,7 @@ def _host(
     records: Sequence[PortalRecord],
     no_records: str,
 ) -> AuditSubject:
-    reading = Reading()
+    reading = PortReading()
     for one in values:
         if not one.device:
             add_setting(reading, one)

@@ -11,8 +11,15 @@ from linerate.errors import UserError
 _FILE_BYTES_MAX = 8 << 20
 _LINE_LENGTH_MAX = 500
 _ENDS = ("!", "exit", "end")
-_OPENS = ("interface", "protocol spanning-tree", "dcb-input", "dcb-output", "priority-group", "policy-map")
-_OPENS += ("qos-policy-output",)
+_OPENS = (
+    "interface",
+    "protocol spanning-tree",
+    "dcb-input",
+    "dcb-output",
+    "priority-group",
+    "qos-policy-output",
+    "policy-map",
+)
 """Lines that begin a block where nothing is indented."""
 _GOES_ON = ("port-channel-protocol ", "port-channel ")
 """Lines of a Dell port that come after a `!` of their own."""
