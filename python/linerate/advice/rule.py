@@ -15,7 +15,7 @@ Severity = Literal["must", "should", "may"]
 may: a matter of choice that the report names."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Source = Literal["linux", "windows", "switch", "topology", "study", "image"]
-"""Where a fact can come from; `switch` stands for every kind of switch configuration."""
+"""Where a fact can come from; `switch` is every kind of switch configuration."""
 SeedLines = Annotated[str, StringConstraints(pattern=r"^00[0-4]:\d+(-\d+)?$")]
 Given = bool | int | float | str | tuple[bool | int | float | str, ...]
 

@@ -146,7 +146,7 @@ class _Reader:
         return next(one.network for one in interfaces if one.name == path.array_interface)
 
     def _trunk_mtus(self, start: str, end: str) -> list[int]:
-        """The MTU of each trunk that may lie between two switches; none where they are one."""
+        """The MTU of each trunk that may be between two switches; none where they are one."""
         if start == end:
             return []
         return [trunk.link.mtu for trunk in self._topology.trunks]
