@@ -82,8 +82,9 @@ sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each
 mutants: dev ## take each guard of the code away once: some test of it must fail (over an hour; ARGS=WORD for some)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-docs: dev ## write the tables of settings and the man page from the catalogue and the help texts
+docs: dev ## write the tables of settings and rules, and the man page
 	$(BIN)/python -m tests.settings.tables
+	$(BIN)/python -m tests.advice.tables
 	$(BIN)/python -m tests.install.manpage
 
 wheel: $(VENV)/.run ## one wheel in dist/: pip install dist/linerate_san-*.whl

@@ -82,7 +82,7 @@ PYTHON_LAYERS = (
     {"run"},
     {"cluster", "probe", "scale"},
     {"study"},
-    {"history"},
+    {"history", "advice"},
     {"report"},
     {"watch"},
     {"cli"},
