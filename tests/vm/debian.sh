@@ -8,7 +8,7 @@ shift
 
 # A stranger's host has no package of ours. The kernel is the full one: the one for clouds has no iSCSI target.
 packages=linux-image-amd64,initramfs-tools,zstd,systemd,systemd-sysv,udev,dbus,kmod,procps
-packages=$packages,openssh-server,sudo,python3,python3-venv,iproute2,ethtool
+packages=$packages,openssh-server,sudo,python3,python3-venv,iproute2,ethtool,nftables
 packages=$packages,open-iscsi,multipath-tools,targetcli-fb
 
 cat >"$out/before" <<'END'
@@ -29,7 +29,7 @@ chroot "$root" useradd --create-home --shell /bin/bash tester
 rm -f "$root"/etc/ssh/ssh_host_*
 # Keys are made for each start, and the firmware hands them over.
 echo 'AuthorizedKeysFile /etc/ssh/keys/%u' >"$root/etc/ssh/sshd_config.d/keys.conf"
-for net in 0 1 2; do
+for net in 0 1 2 3; do
     cat >"$root/etc/systemd/network/1$net.network" <<END_NET
 [Match]
 MACAddress=52:54:00:77:00:0$net
@@ -66,5 +66,5 @@ mmdebstrap --mode=root --variant=apt --include=$packages \
 mv "$out"/root/boot/vmlinuz-* "$out/kernel"
 mv "$out"/root/boot/initrd.img-* "$out/initrd"
 truncate -s 4G "$out/disk.img"
-mke2fs -q -t ext4 -O ^has_journal -L root -d "$out/root" "$out/disk.img"
+mke2fs -q -t ext4 -J size=16 -L root -d "$out/root" "$out/disk.img"
 rm -rf "$out/root" "$out/before" "$out/after"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,12 @@ from tests.vm.machine import Machine
 NAME = "load1"
 USER = "tester"
 """Has no rights on the host and no password."""
+_ADMIN = "admin"
 BOOT_TIMEOUT_S = 300.0
 COMMAND_TIMEOUT_S = 120.0
+LINERATE_TIMEOUT_S = 400.0
+
+Done = subprocess.CompletedProcess[str]
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Keys:
     @classmethod
     def make(cls, folder: Path) -> Keys:
         """New ones. Nothing reads them but ssh."""
-        for name in ("admin", USER, "host"):
+        for name in (_ADMIN, USER, "host"):
             command = [need.tool("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", name]
             subprocess.run(command, cwd=folder, check=True)
         (folder / "known_hosts").write_text(f"{network.there(0)} {(folder / 'host.pub').read_text()}")
@@ -38,7 +43,7 @@ class Keys:
     def on_the_host(self) -> dict[str, tuple[str, str]]:
         """Files there: path -> (mode and owner, text)."""
         return {
-            "/etc/ssh/keys/root": ("0600 root root", self._text("admin.pub")),
+            "/etc/ssh/keys/root": ("0600 root root", self._text(f"{_ADMIN}.pub")),
             f"/etc/ssh/keys/{USER}": (f"0600 {USER} {USER}", self._text(f"{USER}.pub")),
             "/etc/ssh/ssh_host_ed25519_key": ("0600 root root", self._text("host")),
             "/etc/ssh/ssh_host_ed25519_key.pub": ("0644 root root", self._text("host.pub")),
@@ -48,14 +53,25 @@ class Keys:
         return (self.folder / name).read_text()
 
     def configuration(self) -> str:
-        """As a user writes it into the file of ssh (docs/cluster.md, step 2)."""
+        """As a user writes it into the file of ssh (docs/cluster.md, step 2), and a way in for the tests."""
+        known = self.folder / "known_hosts"
         return f"""\
 Host {NAME}
     HostName {network.there(network.CONTROL)}
     User {USER}
     IdentityFile {self.folder / USER}
     IdentitiesOnly yes
-    UserKnownHostsFile {self.folder / "known_hosts"}
+    UserKnownHostsFile {known}
+Host {_ADMIN}
+    HostName {network.there(network.ADMIN)}
+    HostKeyAlias {network.there(network.CONTROL)}
+    User root
+    IdentityFile {self.folder / _ADMIN}
+    IdentitiesOnly yes
+    UserKnownHostsFile {known}
+    BatchMode yes
+    ConnectTimeout 5
+    ServerAliveInterval 5
 """
 
 
@@ -66,21 +82,35 @@ class Stranger:
         self.machine = machine
         self.keys = keys
         self._folder = folder
-        configuration = folder / "ssh_config"
-        configuration.write_text(keys.configuration())
+        self._configuration = folder / "ssh_config"
+        self._configuration.write_text(keys.configuration())
         programs = folder / "bin"
         programs.mkdir()
         ssh = programs / "ssh"
-        ssh.write_text(f'#!/bin/sh\nexec {need.tool("ssh")} -F {configuration} "$@"\n')
+        ssh.write_text(f'#!/bin/sh\nexec {need.tool("ssh")} -F {self._configuration} "$@"\n')
         ssh.chmod(0o755)
         self.environment = os.environ | {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "XDG_STATE_HOME": str(folder / "state"),
         }
         """For programs here: `ssh load1` finds the host, and state has a place of its own."""
+        self._shared: subprocess.Popen[bytes] | None = None
         self._await()
         self.nic = self._adapters()
         """Net -> name of the adapter there."""
+
+    def linerate(self, *words: str | Path, timeout_s: float = LINERATE_TIMEOUT_S) -> Done:
+        """`linerate` here, to its end."""
+        command = [sys.executable, "-m", "linerate.cli", *map(str, words)]
+        return subprocess.run(
+            command,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
 
     def root(self, command: str, *, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """What a shell of the administrator there says; fails the test if the command fails."""
@@ -88,67 +118,81 @@ class Stranger:
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def attempt(
-        self, command: str, *, user: str = "root", timeout_s: float = COMMAND_TIMEOUT_S
-    ) -> subprocess.CompletedProcess[str]:
-        """The same for a command that may fail. Commands share a connection, because each login takes a second."""
-        key = self.keys.folder / ("admin" if user == "root" else USER)
-        words = [need.tool("ssh"), "-F", str(self._folder / "ssh_config"), "-i", str(key), "-l", user]
-        words += ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ControlMaster=auto"]
-        words += ["-o", f"ControlPath={self._folder / 'to-%r'}", "-o", "ControlPersist=yes"]
-        shared = [*words, NAME, command]
-        return subprocess.run(shared, capture_output=True, text=True, timeout=timeout_s, check=False)
+    def attempt(self, command: str, *, timeout_s: float = COMMAND_TIMEOUT_S) -> Done:
+        """The same for a command that may fail."""
+        return subprocess.run(
+            [*self._ssh(_ADMIN), command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def user(self, command: str) -> Done:
+        """What a shell of the user there says."""
+        return subprocess.run(
+            [*self._ssh(NAME), command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
 
     def start(self, command: str) -> subprocess.Popen[str]:
-        """A command of the administrator that goes on, in a connection of its own."""
-        words = [
-            need.tool("ssh"),
-            "-F",
-            str(self._folder / "ssh_config"),
-            "-i",
-            str(self.keys.folder / "admin"),
-        ]
-        words += ["-l", "root", NAME, command]
+        """A command of the administrator that goes on."""
         return subprocess.Popen(
-            words,
+            [*self._ssh(_ADMIN), command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
 
+    def _ssh(self, name: str) -> list[str]:
+        """Commands of the administrator share a connection where there is one: each login takes a second."""
+        words = [need.tool("ssh"), "-F", str(self._configuration)]
+        return [*words, *(("-S", str(self._folder / "shared")) if name == _ADMIN else ()), name]
+
     def write(self, path: str, text: str) -> None:
         """A file there, as root."""
         self.root(f"printf %s {shlex.quote(text)} > {path}")
 
-    def reboot(self) -> None:
-        """Restarts its kernel, and waits for SSH."""
-        before = self.root("cat /proc/sys/kernel/random/boot_id")
-        self.attempt("systemctl reboot")
+    def power_cut(self) -> None:
+        """Takes its power away and gives it back, and waits for SSH."""
+        before = self._boot()
         self._leave()
-        deadline = time.monotonic() + BOOT_TIMEOUT_S
-        while self._answered() in ("", before):
-            assert time.monotonic() < deadline, f"no reboot\n{self.machine.said()}"
-            self._leave()
-            time.sleep(1)
+        self.machine.reset()
+        self._await(before)
 
-    def _answered(self) -> str:
-        done = self.attempt("cat /proc/sys/kernel/random/boot_id", timeout_s=30)
+    def _boot(self) -> str:
+        """Names this start of its kernel; empty while SSH does not answer."""
+        done = self.attempt("cat /proc/sys/kernel/random/boot_id")
         return done.stdout if done.returncode == 0 else ""
 
-    def _await(self) -> None:
+    def _await(self, before: str = "") -> None:
+        """Waits until SSH answers after another start, and opens the shared connection."""
         deadline = time.monotonic() + BOOT_TIMEOUT_S
-        while not self._answered():
+        while self._boot() in ("", before):
             assert self.machine.running, f"QEMU ended\n{self.machine.said()}"
             assert time.monotonic() < deadline, f"no SSH after {BOOT_TIMEOUT_S:g} s\n{self.machine.said()}"
             time.sleep(0.5)
+        words = [need.tool("ssh"), "-F", str(self._configuration), "-M", "-N"]
+        self._shared = subprocess.Popen(
+            [*words, "-S", str(self._folder / "shared"), _ADMIN],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def _leave(self) -> None:
-        """Ends the shared connections."""
-        for path in self._folder.glob("to-*"):
-            words = [need.tool("ssh"), "-o", f"ControlPath={path}", "-O", "exit", NAME]
-            subprocess.run(words, capture_output=True, check=False)
-            path.unlink(missing_ok=True)
+        """Ends the shared connection."""
+        if self._shared is not None:
+            self._shared.terminate()
+            self._shared.wait()
+            (self._folder / "shared").unlink(missing_ok=True)
+            self._shared = None
 
     def _adapters(self) -> dict[int, str]:
         listed = self.root("for nic in /sys/class/net/*; do echo $(cat $nic/address) ${nic##*/}; done")

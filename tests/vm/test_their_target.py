@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,23 +52,9 @@ def test_our_initiator_writes_and_verifies_on_their_target(
     file = tmp_path / "load.toml"
     file.write_text(WORKLOAD)
     before = _counted(stranger)
-    words = [
-        "run",
-        str(file),
-        "--target",
-        their_target,
-        "--verify",
-        "--overwrite",
-        "all",
-        "--json",
-        "--no-report",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "linerate.cli", *words, "--output", str(tmp_path / "run")],
-        env=stranger.environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = stranger.linerate(
+        *("run", file, "--target", their_target, "--verify", "--overwrite", "all"),
+        *("--json", "--no-report", "--output", tmp_path / "run"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     intervals = [json.loads(line) for line in done.stdout.splitlines() if '"interval"' in line]
