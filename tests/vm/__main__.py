@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from typing import NoReturn
 
 from tests.support.need import IN_CI
 from tests.vm import image
@@ -31,16 +32,16 @@ _FOR_THE_IMAGE = ("mmdebstrap", "mke2fs")
 _CONTAINED = ("unshare", "--net", "--mount-proc", "--pid", "--fork", "--kill-child")
 
 
-def main(words: list[str]) -> int:
-    """Gives pytest's exit code."""
+def main(words: list[str]) -> NoReturn:
+    """Ends with pytest's exit code."""
     reason = _reason() or _set_up()
     if reason:
         print(f"make test-vm: {'failed' if IN_CI else 'skipped'}: {reason}", file=sys.stderr)
-        return int(IN_CI)
+        sys.exit(int(IN_CI))
     image.made()
     tests = [sys.executable, "-m", "pytest", "-m", "vm", "tests/vm", "-rs", "--durations=0", *words]
-    environment = os.environ | {IN_NAMESPACES: "1"}
-    return subprocess.run([*_CONTAINED, *tests], env=environment, check=False).returncode
+    # This process becomes the one with whose end the namespaces end.
+    os.execvpe(_CONTAINED[0], [*_CONTAINED, *tests], os.environ | {IN_NAMESPACES: "1"})
 
 
 def _reason() -> str:
@@ -75,4 +76,4 @@ def _missing() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -33,7 +33,7 @@ CARD = {
     "ecn": "on",
 }
 """Of Intel's driver, and of the TCP stack."""
-VIRTIO = {"mtu": "9000", "lso": "off", "rss_queues": "2"}
+VIRTIO = {"mtu": "9000", "lso": "off", "rss_queues": "1"}
 LOOK = """\
 export LC_ALL=C
 ip -d -o link show dev {nic} | grep -oE ' (mtu|gso_max_segs) [0-9]+'
@@ -47,7 +47,12 @@ ALIVE = "/etc/ssh/sshd_config.d/alive.conf"
 
 
 def _seen(stranger: Stranger, net: int = network.SAN_A) -> list[str]:
-    return stranger.root(LOOK.format(nic=stranger.nic[net])).splitlines()
+    """Rings and MTU take the link down for a moment, and systemd-networkd takes the address away until it is back."""
+    deadline = time.monotonic() + BACK_TIMEOUT_S
+    while f"inet {network.there(net)}/" not in (text := stranger.root(LOOK.format(nic=stranger.nic[net]))):
+        assert time.monotonic() < deadline, text
+        time.sleep(1)
+    return text.splitlines()
 
 
 def _host(stranger: Stranger, *words: str) -> str:
@@ -75,11 +80,11 @@ def test_the_plan_and_apply_do_the_same_and_both_lead_back(
     there, back = _host(stranger, "plan", *words), _host(stranger, "plan", "--undo", *words)
     stranger.root(f"set -e\n{there}")
     planned = _seen(stranger, net)
-    assert len(set(planned) - set(before)) >= len(values), "every setting shows"
     stranger.root(f"set -e\n{back}")
     assert _seen(stranger, net) == before
     applied = json.loads(_host(stranger, "apply", "--json", *words))
     assert applied["readback"].keys() == values.keys()
+    assert not [name for name, value in applied["before"].items() if value == applied["readback"][name]]
     assert _seen(stranger, net) == planned
     restored = json.loads(_host(stranger, "restore", "--json"))
     assert {one["setting"] for one in restored["restored"]} == values.keys()

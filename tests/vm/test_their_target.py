@@ -26,7 +26,7 @@ warm_up = 0
 elapsed = 4
 interval = 1
 volume = [{ name = "v", outstanding = 4 }]
-stream = [{ name = "s", size = "8k", read_percent = 50 }]
+stream = [{ name = "s", size = "8k", read = 50 }]
 """
 COUNTS = "/sys/kernel/config/target/core/*/ram/statistics/scsi_lu"
 
