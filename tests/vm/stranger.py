@@ -20,7 +20,7 @@ USER = "tester"
 _ADMIN = "admin"
 BOOT_TIMEOUT_S = 300.0
 COMMAND_TIMEOUT_S = 120.0
-LINERATE_TIMEOUT_S = 400.0
+LINERATE_TIMEOUT_S = 1200.0
 
 Done = subprocess.CompletedProcess[str]
 

@@ -15,7 +15,7 @@ from tests.support.serving import serving
 from tests.vm import image, network
 from tests.vm.stranger import NAME, USER, Stranger
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500)]
 
 PORTS = "7000-7010"
 # As `ufw` with the rules of docs/cluster.md, step 6: what the host asks for comes in, and SSH, and the workers' ports.

@@ -13,7 +13,7 @@ from tests.support.serving import serving
 from tests.vm import network
 from tests.vm.stranger import Stranger
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500)]
 
 IQN = "iqn.2026-11.lab.linerate:vm"
 SIZE_MIB = 64

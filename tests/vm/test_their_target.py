@@ -11,7 +11,7 @@ import pytest
 from tests.vm import network
 from tests.vm.stranger import Stranger
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500)]
 
 IQN = "iqn.2003-01.org.linux-iscsi.load1:ram"
 SIZE_MIB = 64
