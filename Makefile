@@ -1,7 +1,8 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev wheel test test-all test-rust test-python lint bench fuzz fuzz-smoke sim mutants docs pins clean
+.PHONY: help demo dev wheel test test-all test-rust test-python test-vm lint bench fuzz fuzz-smoke sim mutants docs
+.PHONY: pins clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -43,6 +44,9 @@ test-rust:
 test-python: dev
 	@echo "== pytest"
 	$(BIN)/python -m tests $(ARGS)
+
+test-vm: dev ## tests with a virtual machine as a stranger's host (root, Debian; sets up QEMU and an image, or says why not)
+	@$(BIN)/python -m tests.vm $(ARGS)
 
 lint: dev ## formatting, types, stubs, clippy, tidy: nothing is changed
 	$(BIN)/ruff format --check .
