@@ -40,8 +40,9 @@ pub(crate) fn losses(log: &Log, writer: &Writer, flushes: Flushes, seed: u64) ->
     let gaps = log.flushes();
     let mut from = 0;
     for to in flushed_at.map(|(at, _)| at).chain([log.events.len()]) {
-        if rng.usize(0..=gaps) < CUTS_MAX {
-            let cut = rng.usize(from..=to);
+        let is_last = to == log.events.len();
+        if is_last || rng.usize(0..=gaps) < CUTS_MAX {
+            let cut = if is_last { to } else { rng.usize(from..=to) };
             // Answers that came before the next event count. The last cut is after all of them.
             let cut_ns = log.events.get(cut).map_or(u64::MAX, |(at_ns, _)| *at_ns);
             let image = image(&safe, &log.events[unsafe_from..cut], &mut rng);

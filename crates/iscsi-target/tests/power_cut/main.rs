@@ -1,10 +1,10 @@
 //! Power cuts under file volumes: a real array writes to ext4 on a disk that logs every write and every flush.
 //!
-//! The parts, from the top: a client that notes when each write was sent and answered (`writer`); the array, a process of
+//! The parts: a client that notes when each write was sent and answered (`writer`); the array, a process of
 //! its own; ext4, mounted from a loop device; a disk whose only file is that device's image and which logs what the kernel
 //! does to it (`disk`, served through FUSE). After the run, the disk is made again as it may be after a power cut between
-//! any two of its flushes: all that was flushed, and any part of the rest. `e2fsck` replays the journal, `debugfs` takes the
-//! volume's file out, and each sector must hold what was acknowledged before the cut, or something newer (`cut`).
+//! any two of its flushes: all that was flushed, and any part of the rest. `e2fsck` replays the journal, `debugfs` takes
+//! the volume's file out, and each sector must hold what was acknowledged before the cut, or something newer (`cut`).
 //!
 //! Two controls show that the test finds losses: a volume with a write cache, and a disk that ignores flushes.
 
@@ -45,8 +45,10 @@ fn run(driver: &str, write_cache: bool, durable: Durable, seed: u64) -> Option<(
     let mounted = Mounted::new();
     let path = mounted.folder().join("volume");
     let array = Served::start(&format!(
-        r#"{{"portals": ["127.0.0.1:0"], "driver": "{driver}", "targets": [{{"name": "{IQN}", "volumes": [{{"lun": 0,
-            "name": "v0", "kind": "file", "path": "{}", "size_bytes": {VOLUME_BYTES}, "write_cache": {write_cache}}}]}}]}}"#,
+        r#"{{"portals": ["127.0.0.1:0"], "driver": "{driver}", "targets": [{{"name": "{IQN}",
+            "volumes": [{{"lun": 0,
+            "name": "v0", "kind": "file", "path": "{}", "size_bytes": {VOLUME_BYTES},
+            "write_cache": {write_cache}}}]}}]}}"#,
         path.display()
     ));
     let mut writer = Writer::new(array.portal, durable, seed);

@@ -125,12 +125,11 @@ impl Writer {
         let wrong = |block: u32| {
             let least = newest(block, &|write| write.durable_ns.is_some_and(|at| at < cut_ns));
             let most = newest(block, &|write| write.sent_ns < cut_ns);
-            let place = volume.get(block as usize * BLOCK_BYTES..)?.get(..BLOCK_BYTES);
-            let found = place.map(|bytes| bytes.chunks(SECTOR_BYTES).map(|sector| version_of(block, sector)));
-            let bad = found
-                .into_iter()
-                .flatten()
-                .find(|found| !found.is_some_and(|at| (least..=most).contains(&at)));
+            // A file that is missing or short holds nothing there.
+            let place = volume.get(block as usize * BLOCK_BYTES..).and_then(|rest| rest.get(..BLOCK_BYTES));
+            let bytes = place.unwrap_or(&[0; BLOCK_BYTES]);
+            let mut found = bytes.chunks(SECTOR_BYTES).map(|sector| version_of(block, sector));
+            let bad = found.clone().find(|found| !found.is_some_and(|at| (least..=most).contains(&at)));
             bad.map(|found| format!("block {block} holds {found:?}, not {least} to {most}"))
         };
         (0..BLOCKS).filter_map(wrong).collect()
