@@ -56,7 +56,7 @@ class Suite:
 _MODEL = ("-p=linerate-storage", "--test=model")
 _STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=pool_metadata")
 SUITES = {
-    "commit": Suite((("-p=linerate-io",),)),
+    "commit": Suite((("-p=linerate-io",), ("-p=linerate-iscsi-target", "--test=power_cut"))),
     "replication": Suite((("-p=linerate-storage", "--test=replica"), _MODEL)),
     "sessions": Suite((("-p=linerate-sim", "--test=pair"),)),
     "storage": Suite((_STORAGE_PARTS, _MODEL)),
