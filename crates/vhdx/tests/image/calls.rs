@@ -27,7 +27,7 @@ fn image(kind: Kind, preallocation: Preallocation) -> (VhdxImage<impl linerate_v
 fn the_first_write_of_a_block_grows_the_file_and_its_flush_logs_the_table() {
     let (mut image, calls) = image(Kind::File, Preallocation::Off);
     calls.take();
-    image.write(0, &[1; 65536]).unwrap();
+    image.write(0, &vec![1; 65536]).unwrap();
     let (grow, data) = (FileCall::SetLength { bytes: 5 * MIB }, write(4 * MIB, 65536));
     assert_eq!(calls.take(), [HEADERS[0], FileCall::Flush, grow, data]);
     image.flush().unwrap();
@@ -35,11 +35,11 @@ fn the_first_write_of_a_block_grows_the_file_and_its_flush_logs_the_table() {
     let first = [FileCall::Flush, log, FileCall::Flush, HEADERS[1], FileCall::Flush, BAT];
     assert_eq!(calls.take(), first);
     // In a block that is there: data, and one flush.
-    image.write(65536, &[1; 65536]).unwrap();
+    image.write(65536, &vec![1; 65536]).unwrap();
     image.flush().unwrap();
     assert_eq!(calls.take(), [write(4 * MIB + 65536, 65536), FileCall::Flush]);
     // The header names the log already.
-    image.write(MIB, &[1; 65536]).unwrap();
+    image.write(MIB, &vec![1; 65536]).unwrap();
     image.flush().unwrap();
     let (grow, data) = (FileCall::SetLength { bytes: 6 * MIB }, write(5 * MIB, 65536));
     assert_eq!(calls.take(), [grow, data, FileCall::Flush, write(MIB + 8192, 8192), FileCall::Flush, BAT]);
@@ -52,8 +52,8 @@ fn the_first_write_of_a_block_grows_the_file_and_its_flush_logs_the_table() {
 fn a_fixed_image_takes_data_only() {
     let (mut image, calls) = image(Kind::File, Preallocation::Length);
     calls.take();
-    image.write(0, &[1; 65536]).unwrap();
-    image.write(7 * MIB, &[1; 65536]).unwrap();
+    image.write(0, &vec![1; 65536]).unwrap();
+    image.write(7 * MIB, &vec![1; 65536]).unwrap();
     image.flush().unwrap();
     let data = [write(4 * MIB, 65536), write(11 * MIB, 65536)];
     assert_eq!(calls.take(), [HEADERS[0], FileCall::Flush, data[0], data[1], FileCall::Flush]);
@@ -78,7 +78,7 @@ fn a_full_preallocation_writes_zeros_from_the_first_block_to_the_last() {
 fn on_a_lun_a_new_block_is_filled_around_its_first_data() {
     let (mut image, calls) = image(Kind::Lun(20 * MIB), Preallocation::Off);
     calls.take();
-    image.write(65536, &[1; 65536]).unwrap();
+    image.write(65536, &vec![1; 65536]).unwrap();
     let filled =
         [write(4 * MIB, 65536), write(4 * MIB + 131_072, MIB - 131_072), write(4 * MIB + 65536, 65536)];
     assert_eq!(calls.take()[2..], filled);

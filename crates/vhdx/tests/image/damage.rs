@@ -107,6 +107,7 @@ fn damage_of_the_region_table_is_named() {
     // An unknown region, required; and one that is not.
     table(
         |disk| {
+            disk.truncate(20 * MIB);
             patch::region_tables(disk, 8, &3_u32.to_le_bytes());
             patch::region_tables(disk, 80, &region(1));
         },
@@ -120,14 +121,12 @@ fn damage_of_the_region_table_is_named() {
     assert!(open(&mut disk).is_ok());
 }
 
-/// A region of 1 MiB after the blocks.
+/// The entry of a region of 1 MiB after the blocks.
 fn region(required: u8) -> Vec<u8> {
     let mut entry = vec![1; 16];
-    entry.extend((5 * MIB).to_le_bytes());
+    entry.extend((10 * MIB).to_le_bytes());
     entry.extend((MIB as u32).to_le_bytes());
     entry.extend([required, 0, 0, 0]);
-    // In a closed image of two blocks, 5 MiB is the second block: the entry is moved behind it.
-    entry[16..24].copy_from_slice(&(10 * MIB).to_le_bytes());
     entry
 }
 
@@ -139,7 +138,7 @@ fn damage_of_the_metadata_is_named() {
     table(0, b"x", 0, "does not begin");
     table(10, &[0, 8], 10, "2048 entries");
     table(10, &[4, 0], 0, "physical sector size is missing");
-    table(32 + 16, &[0, 0], 32 + 16, "an item of 8 bytes at 0 ");
+    table(32 + 16, &[0, 0, 0], 32 + 16, "an item of 8 bytes at 0 ");
     table(32 + 20, &[0xff, 0xff, 0xff, 0], 32 + 16, "an item of 16777215 bytes");
     table(32 + 20, &[4], 32, "file parameters has 4 bytes");
     table(32 + 24, &[0x14], 32 + 24, "reserved flags");
@@ -169,12 +168,12 @@ fn damage_of_the_table_of_blocks_is_named() {
             said,
         );
     };
-    entry(5, 4 * MIB | 6, "another structure");
-    entry(5, 2 * MIB | 6, "another structure");
+    entry(5, (4 * MIB) | 6, "another structure");
+    entry(5, (2 * MIB) | 6, "another structure");
     entry(5, 6, "another structure");
-    entry(5, 100 * MIB | 6, "outside the file");
+    entry(5, (100 * MIB) | 6, "outside the file");
     entry(5, u64::MAX - MIB + 7, "outside the file");
-    entry(5, 4 * MIB | 3, "another structure");
+    entry(5, (4 * MIB) | 3, "another structure");
     entry(5, 8, "reserved bits");
     entry(5, 4, "state 4 is not defined");
     entry(5, 7, "partially present");

@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 const SECTOR_BYTES: usize = 512;
 const LIVES: u64 = 4;
 /// Seeds of a full test, and the cuts that they make at least.
-const SEEDS: u64 = 4_000;
+const SEEDS: u64 = 2_500;
 const CUTS_MIN: u64 = 10_000;
 
 /// The numbers that each sector may hold: the durable one, then later ones. 0 is zeros.
@@ -224,9 +224,9 @@ fn power_cuts_lose_nothing_that_was_flushed() {
     assert!(!is_full || cuts.load(Ordering::Relaxed) >= CUTS_MIN, "only {cuts:?} cuts");
 }
 
-/// The errors of 300 histories on a disk with a fault, without the numbers in them.
+/// The errors of 100 histories on a disk with a fault, without the numbers in them.
 fn errors(fault: Fault) -> BTreeSet<String> {
-    let found = (0..300).filter_map(|seed| history(seed, fault).err());
+    let found = (0..100).filter_map(|seed| history(seed, fault).err());
     found
         .map(|error| error.split_inclusive(' ').filter(|word| !word.contains(char::is_numeric)).collect())
         .collect()

@@ -40,7 +40,7 @@ fn run(program: &str, args: &[&str]) -> String {
 /// Runs commands of qemu-io on an image; each read with a pattern must find it.
 fn qemu_io(image: &Path, commands: &[String]) {
     let mut args = vec!["-f", "vhdx"];
-    commands.iter().for_each(|command| args.extend(["-c", command.as_str()]));
+    args.extend(commands.iter().flat_map(|command| ["-c", command.as_str()]));
     args.push(image.to_str().unwrap());
     let said = run("qemu-io", &args);
     assert!(!said.contains("failed") && !said.contains("error"), "{said}");
@@ -131,9 +131,9 @@ fn qemu_replays_our_log() {
     let (_folder, path) = folder();
     let options = CreateOptions { block_bytes: 1 << 20, ..CreateOptions::dynamic(64 * MIB) };
     let mut image = create(&path, &options);
-    image.write(3 * MIB, &[7; 65536]).unwrap();
+    image.write(3 * MIB, &vec![7; 65536]).unwrap();
     image.flush().unwrap();
-    image.write(20 * MIB, &[9; 65536]).unwrap();
+    image.write(20 * MIB, &vec![9; 65536]).unwrap();
     image.flush().unwrap();
     drop(image);
     // The table loses its entries; they are in the log.
