@@ -152,7 +152,8 @@ pub fn vhdx_image(data: &[u8]) {
         }
     }
     let Ok(file) = image.close() else { return };
-    let mut again = VhdxImage::open(file, OpenMode::ReadOnly, GuidSource::from_seed(4)).expect("what we closed");
+    let mut again =
+        VhdxImage::open(file, OpenMode::ReadOnly, GuidSource::from_seed(4)).expect("what we closed");
     for offset in [0, middle, last] {
         again.read(offset, &mut found).expect("what we wrote");
         assert_eq!(found, sector, "at {offset}");
