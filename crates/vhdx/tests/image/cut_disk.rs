@@ -3,7 +3,7 @@
 
 use linerate_sim::Rng;
 use linerate_vhdx::ImageFile;
-use std::{collections::BTreeMap, io};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 const CHUNK_BYTES: u64 = 64 << 10;
 /// What a cut loses or keeps as a whole.
@@ -36,7 +36,8 @@ pub(crate) enum Fault {
 struct Content {
     kind: Kind,
     length: u64,
-    chunks: BTreeMap<u64, Box<[u8]>>,
+    /// Shared between copies until one of them is written.
+    chunks: BTreeMap<u64, Arc<Vec<u8>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,8 +60,8 @@ pub(crate) struct CutDisk {
     pub(crate) calls: u64,
 }
 
-fn old_data(chunk: u64) -> Box<[u8]> {
-    vec![0xA0 | (chunk & 0xf) as u8; CHUNK_BYTES as usize].into_boxed_slice()
+fn old_data(chunk: u64) -> u8 {
+    0xA0 | (chunk & 0xf) as u8
 }
 
 impl Content {
@@ -91,7 +92,7 @@ impl Content {
             match (self.chunks.get(&chunk), self.kind) {
                 (Some(bytes), _) => into[outside].copy_from_slice(&bytes[inside]),
                 (None, Kind::File) => into[outside].fill(0),
-                (None, Kind::Lun(_)) => into[outside].copy_from_slice(&old_data(chunk)[inside]),
+                (None, Kind::Lun(_)) => into[outside].fill(old_data(chunk)),
             }
         }
     }
@@ -103,11 +104,11 @@ impl Content {
             if is_hole && data.iter().all(|byte| *byte == 0) {
                 continue;
             }
-            let bytes = self.chunks.entry(chunk).or_insert_with(|| match self.kind {
-                Kind::File => vec![0; CHUNK_BYTES as usize].into_boxed_slice(),
-                Kind::Lun(_) => old_data(chunk),
+            let bytes = self.chunks.entry(chunk).or_insert_with(|| {
+                let old = if self.kind == Kind::File { 0 } else { old_data(chunk) };
+                Arc::new(vec![old; CHUNK_BYTES as usize])
             });
-            bytes[inside].copy_from_slice(data);
+            Arc::make_mut(bytes)[inside].copy_from_slice(data);
         }
     }
 
@@ -118,7 +119,7 @@ impl Content {
         if length < self.length {
             self.chunks.split_off(&length.div_ceil(CHUNK_BYTES));
             if let Some(last) = self.chunks.get_mut(&(length / CHUNK_BYTES)) {
-                last[(length % CHUNK_BYTES) as usize..].fill(0);
+                Arc::make_mut(last)[(length % CHUNK_BYTES) as usize..].fill(0);
             }
         }
         self.length = length;
