@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 const SECTOR_BYTES: usize = 512;
 const LIVES: u64 = 4;
 /// Seeds of a full test, and the cuts that they make at least.
-const SEEDS: u64 = 2_500;
+const SEEDS: u64 = 2_800;
 const CUTS_MIN: u64 = 10_000;
 
 /// The numbers that each sector may hold: the durable one, then later ones. 0 is zeros.
