@@ -61,6 +61,7 @@ SUITES = {
     "sessions": Suite((("-p=linerate-sim", "--test=pair"),)),
     "storage": Suite((_STORAGE_PARTS, _MODEL)),
     "verdicts": Suite((("tests/analysis", "tests/study/test_judge.py"),), is_python=True),
+    "vhdx": Suite((("-p=linerate-vhdx", "--lib", "--test=image"),)),
     "windows": Suite((("-p=linerate-iscsi-proto",), ("-p=linerate-sim", "--test=pair"))),
     "write-order": Suite((("-p=linerate-iscsi-initiator", "--lib"), ("-p=linerate-sim", "--test=multipath"))),
 }

@@ -44,6 +44,7 @@ PACKAGES: dict[str, str] = {
     "tgtadm": "tgt",
     "tgtd": "tgt",
     "unshare": "util-linux",
+    "vhdiinfo": "libvhdi-utils",
 }
 """Programs that tests run, with the Debian package of each."""
 

@@ -54,12 +54,15 @@ CRATE_EDGES = {
     "load": {"blame", "storage", "iscsi-initiator", "io", "iscsi-proto"},
     "sim": {"storage", "io", "iscsi-proto", "scsi", "iscsi-target", "iscsi-initiator", "load", "link"},
     "link": set(),
+    "vhdx": {"blame"},
     "fabric": {"blame", "link", "io"},
     "py": {"blame", "storage", "iscsi-target", "iscsi-initiator", "load", "io", "fabric"},
 }
 # For tests only, a crate may also use these.
 CRATE_DEV_EDGES = {
     "storage": {"sim"},
+    "sim": {"vhdx"},
+    "vhdx": {"sim"},
     "iscsi-target": {"iscsi-initiator"},
     "iscsi-initiator": {"iscsi-target"},
     "load": {"iscsi-target"},
