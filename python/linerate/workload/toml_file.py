@@ -135,7 +135,6 @@ class _Reader:
                 path = path_of(target.url)
                 if (
                     table.create
-                    and target.kind == "file"
                     and path
                     and not os.path.exists(path)
                     and in_dev(path)
@@ -163,10 +162,11 @@ class _Reader:
                 size_bytes=table.size or None,
                 outstanding=table.outstanding or self.file.outstanding or _DEFAULT_OUTSTANDING,
                 direct=table.direct,
-                create=table.create and target.kind == "file",
+                create=table.create and target.can_be_made,
                 durable_writes=table.durable_writes,
                 session=table.session,
                 iscsi=self.file.iscsi.merged(target.iscsi).merged(table.iscsi),
+                smb=self.file.smb.merged(table.smb),
                 paths=paths,
                 multipath=multipath,
             )

@@ -75,7 +75,7 @@ class JobVolumes:
             size_bytes=size_bytes,
             outstanding=int(outstanding),
             direct=direct,
-            create=is_file and size_bytes is not None,
+            create=target.can_be_made and size_bytes is not None,
             durable_writes=job.load.durable,
             iscsi=target.iscsi,
         )

@@ -1,0 +1,255 @@
+//! Opening and closing: one request after the other (MS-SMB2 3.2.4.2, 3.2.5.2 to 3.2.5.7). Each step's answer leads to
+//! the next step.
+//!
+//! | step | request in flight | next |
+//! | --- | --- | --- |
+//! | Connecting | - (TCP) | Negotiating |
+//! | Negotiating | NEGOTIATE | Challenged |
+//! | Challenged | SESSION_SETUP with the first token | LoggingOn |
+//! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting |
+//! | TreeConnecting | TREE_CONNECT | Creating |
+//! | Creating | CREATE | Extending, or Open |
+//! | Extending | SET_INFO | Sizing |
+//! | Sizing | QUERY_INFO | Open |
+//! | Open | I/O | Closing |
+//! | Closing | CLOSE | LoggingOff |
+//! | LoggingOff | LOGOFF | the end |
+
+use super::{FileContext, FileLoss, RemoteFile, SmbFileState};
+use crate::auth::Logon;
+use crate::credentials::SmbCredentials;
+use crate::crypto::keys::{PreauthHash, SessionKeys};
+use crate::event::SmbSink;
+use crate::options::{EncryptionChoice, SigningChoice, SmbOptions};
+use crate::wire::files;
+use crate::wire::header::{Command, MessageHeader};
+use crate::wire::logon::{SessionSetup, Tree, session_setup, tree_connect};
+use crate::wire::negotiate::{Dialect, Negotiated, SmbOffer};
+use crate::wire::status::Status;
+use linerate_io::Nanos;
+
+/// See the module text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Connecting,
+    Negotiating,
+    Challenged,
+    LoggingOn,
+    TreeConnecting,
+    Creating,
+    Extending,
+    Sizing,
+    Open,
+    Closing,
+    LoggingOff,
+}
+
+/// Values that are needed until the file is open.
+#[derive(Debug)]
+pub(super) struct Opening {
+    offer: SmbOffer,
+    logon: Logon,
+    pub(super) preauth: PreauthHash,
+}
+
+impl Opening {
+    pub(super) fn new(options: &SmbOptions, credentials: SmbCredentials, host: &str) -> Self {
+        let offer = SmbOffer {
+            dialects: options.dialects(),
+            ciphers: options.encryption.ciphers(),
+            signing_required: options.signing == SigningChoice::On,
+            client_guid: random(),
+            salt: random(),
+        };
+        Self { offer, logon: Logon::new(credentials, host, random()), preauth: PreauthHash::default() }
+    }
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Without the system's random numbers nothing secret can be made, so there is no session.
+    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+    bytes
+}
+
+impl RemoteFile {
+    pub(super) fn send_negotiate(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        self.step = Step::Negotiating;
+        self.send_control(Command::Negotiate, now, |file, header| file.opening.offer.request(&header))
+    }
+
+    pub(super) fn send_close(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        self.step = Step::Closing;
+        self.send_control(Command::Close, now, |file, header| files::close_or_flush(&header, file.file_id))
+    }
+
+    /// The answer to the step's request. `message` is whole, and its signature is right if it has one.
+    pub(super) fn step_answered<S: SmbSink>(
+        &mut self,
+        message: &[u8],
+        cx: &mut FileContext<'_, S>,
+    ) -> Result<(), FileLoss> {
+        let header = MessageHeader::parse(message)?;
+        let (status, now) = (header.status(), cx.now);
+        match self.step {
+            Step::Negotiating => self.negotiated(message, status, now),
+            Step::Challenged => self.challenged(message, header, now),
+            Step::LoggingOn => self.logged_on(message, header, now),
+            Step::TreeConnecting => self.tree_connected(message, status, now),
+            Step::Creating => self.created(message, status, now),
+            Step::Extending if status == Status::SUCCESS => {
+                self.step = Step::Sizing;
+                self.send_control(Command::QueryInfo, now, |file, header| {
+                    files::query_size(&header, file.file_id)
+                })
+            }
+            Step::Sizing if status == Status::SUCCESS => {
+                self.size_bytes = files::queried_size(message)?;
+                self.open()
+            }
+            Step::Extending | Step::Sizing => Err(FileLoss::size(status, &self.address.path)),
+            Step::Closing => {
+                self.step = Step::LoggingOff;
+                self.send_control(Command::Logoff, now, |_, header| files::empty(&header))
+            }
+            Step::LoggingOff => Err(FileLoss::Closed),
+            Step::Connecting | Step::Open => Err(FileLoss::Protocol("an answer to a request that was not sent")),
+        }
+    }
+
+    fn negotiated(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS {
+            return Err(FileLoss::negotiate(status, self.options.dialect.map(Dialect::name)));
+        }
+        let chosen = Negotiated::parse(message, &self.opening.offer)?;
+        let options = |words: &str| Err(FileLoss::Options(words.to_owned()));
+        if chosen.signing_required && self.options.signing == SigningChoice::Off {
+            return options("the server requires signatures; set smb.signing to on or auto");
+        }
+        if chosen.cipher.is_none() && self.options.encryption.is_required() {
+            return options("the server does not support this encryption; choose another with smb.encryption");
+        }
+        self.negotiated = Some(chosen);
+        self.opening.preauth.add(message);
+        self.credits.set_multi(chosen.multi_credit);
+        self.max_io_bytes = self.credits.most_bytes(chosen.max_read_bytes.min(chosen.max_write_bytes));
+        if self.max_io_bytes == 0 {
+            return Err(FileLoss::Protocol("it permits no READ or no WRITE"));
+        }
+        self.step = Step::Challenged;
+        let token = self.opening.logon.start();
+        self.send_session_setup(&token, now)
+    }
+
+    fn send_session_setup(&mut self, token: &[u8], now: Nanos) -> Result<(), FileLoss> {
+        let (mode, capabilities) = (self.opening.offer.security_mode(), self.opening.offer.capabilities());
+        self.send_control(Command::SessionSetup, now, |_, header| {
+            session_setup(&header, mode, capabilities, token)
+        })
+    }
+
+    fn challenged(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
+        if header.status() != Status::MORE_PROCESSING_REQUIRED {
+            return Err(FileLoss::logon(header.status(), &self.user));
+        }
+        self.opening.preauth.add(message);
+        self.session_id = header.session_id.get();
+        let answer = self.opening.logon.answer(SessionSetup::parse(message)?.token)?;
+        self.step = Step::LoggingOn;
+        self.send_session_setup(&answer.token, now)?;
+        let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
+        let keys =
+            SessionKeys::derive(chosen.dialect, chosen.cipher, &answer.session_key, &self.opening.preauth);
+        self.protection.set_keys(self.session_id, chosen, &keys);
+        Ok(())
+    }
+
+    fn logged_on(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
+        if header.status() != Status::SUCCESS {
+            return Err(FileLoss::logon(header.status(), &self.user));
+        }
+        let setup = SessionSetup::parse(message)?;
+        let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
+        let (sign, seal) = (self.options.signing, self.options.encryption);
+        if setup.is_guest {
+            if sign == SigningChoice::On || seal.is_required() || chosen.signing_required {
+                let words = "the server logged the user in as a guest, whose messages cannot be protected; name a user that it knows";
+                return Err(FileLoss::Options(words.to_owned()));
+            }
+            self.is_guest = true;
+            self.protection.forget_keys();
+        } else {
+            // A changed negotiation would show here: the keys depend on all of its messages.
+            if chosen.dialect == Dialect::Smb311 && !header.is_signed() {
+                return Err(FileLoss::Protocol("it did not sign the end of the logon"));
+            }
+            self.protection.signs = sign == SigningChoice::On || chosen.signing_required;
+            if setup.encrypt || seal.is_required() {
+                self.start_sealing("the server")?;
+            }
+        }
+        self.step = Step::TreeConnecting;
+        self.send_control(Command::TreeConnect, now, |file, header| {
+            tree_connect(&header, &file.address.host, &file.address.share)
+        })
+    }
+
+    fn start_sealing(&mut self, whose: &str) -> Result<(), FileLoss> {
+        if self.protection.can_seal() {
+            self.protection.seals = true;
+            return Ok(());
+        }
+        let words = if self.options.encryption == EncryptionChoice::Off {
+            format!("{whose} requires encryption; set smb.encryption to on or auto")
+        } else {
+            format!("{whose} requires encryption, which the negotiated dialect or the guest's session does not have")
+        };
+        Err(FileLoss::Options(words))
+    }
+
+    fn tree_connected(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS {
+            return Err(FileLoss::tree(status, &self.address.share, &self.user));
+        }
+        let tree = Tree::parse(message)?;
+        if !tree.is_disk {
+            let words = format!("share {} has no files; it is a printer or a pipe", self.address.share);
+            return Err(FileLoss::Options(words));
+        }
+        if self.open_mode().write && !tree.can_write {
+            return Err(FileLoss::create(Status::ACCESS_DENIED, &self.address.path, &self.user, true));
+        }
+        if tree.encrypt {
+            self.start_sealing("the share")?;
+        }
+        self.tree_id = tree.id;
+        self.step = Step::Creating;
+        self.send_control(Command::Create, now, |file, header| {
+            files::create(&header, &file.address.path, file.open_mode())
+        })
+    }
+
+    fn created(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS {
+            let mode = self.open_mode();
+            return Err(FileLoss::create(status, &self.address.path, &self.user, mode.write));
+        }
+        (self.file_id, self.size_bytes) = files::opened(message)?;
+        match self.mode.create_bytes {
+            Some(wanted) if self.size_bytes < wanted => {
+                self.step = Step::Extending;
+                self.send_control(Command::SetInfo, now, |file, header| {
+                    files::set_size(&header, file.file_id, wanted)
+                })
+            }
+            _ => self.open(),
+        }
+    }
+
+    fn open(&mut self) -> Result<(), FileLoss> {
+        self.step = Step::Open;
+        self.state = SmbFileState::Ready;
+        self.reader.set_length_max(self.max_io_bytes + super::receive::CONTROL_BYTES_MAX);
+        Ok(())
+    }
+}
