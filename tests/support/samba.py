@@ -94,7 +94,9 @@ def samba(folder: Path, settings: str = "") -> Iterator[Samba]:
     if added.returncode:
         need.missing(f"smbd has no user here: {added.stderr.strip()[-200:]}")
     command = [*nobody, smbd, "--foreground", "--no-process-group", "-s", str(file)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as daemon:
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    # When it ends, it ends its whole process group.
+    with subprocess.Popen(command, start_new_session=True, **pipes) as daemon:
         try:
             _wait_until_ready(daemon, port, folder)
             yield Samba(port, folder, daemon.pid)

@@ -232,7 +232,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// A logon cannot continue (fault: peer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NtlmError {
+pub(crate) enum NtlmError {
     /// The outer token is malformed, or the server refuses NTLM.
     #[error("the server does not accept a logon with NTLM")]
     Spnego,

@@ -183,12 +183,13 @@ impl SmbOffer {
         let mut rest = dialects;
         if self.dialects.contains(&Dialect::Smb311) {
             let contexts = self.contexts();
-            let start = (FIXED_BYTES + rest.len()).next_multiple_of(8);
-            rest.resize(start - FIXED_BYTES, 0);
-            body.context_offset = U32::new(start as u32);
+            // Each context begins at a multiple of eight from the header.
+            let aligned = |len: usize| (FIXED_BYTES + len).next_multiple_of(8) - FIXED_BYTES;
+            rest.resize(aligned(rest.len()), 0);
+            body.context_offset = U32::new((FIXED_BYTES + rest.len()) as u32);
             body.context_count = U16::new(contexts.len() as u16);
             for (kind, data) in contexts {
-                rest.resize(rest.len().next_multiple_of(8), 0);
+                rest.resize(aligned(rest.len()), 0);
                 rest.extend(kind.to_le_bytes());
                 rest.extend((data.len() as u16).to_le_bytes());
                 rest.extend([0; 4]);

@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -167,6 +168,8 @@ fn add_user(dir: &Path) -> bool {
 fn serve(dir: &Path) -> Child {
     let mut command = Command::new("unshare");
     command.args(AS_NOBODY).args([SMBD, "--foreground", "--no-process-group", "-s"]).arg(dir.join("smb.conf"));
+    // When it ends, it ends its whole process group.
+    command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare starts")
 }
 
