@@ -33,9 +33,7 @@ def _run(
     workload.write_text(text, "ascii")
     made = ("--create", "--size", str(FILE_BYTES)) if create else ()
     seeded = ("--verify", "--seed", str(SEED), "--output", directory, "--no-report", "--overwrite", "all")
-    return linerate(
-        "run", workload, "--target", url, *made, *seeded, *words, LINERATE_SMB_PASSWORD=password
-    )
+    return linerate("run", workload, "--target", url, *made, *seeded, *words, LINERATE_SMB_PASSWORD=password)
 
 
 def _session(directory: Path) -> dict[str, object]:
@@ -109,9 +107,7 @@ def test_refusals_are_in_words_and_the_users_fault(
     server: Samba, tmp_path: Path, share: str, path: str, password: str, words: str
 ) -> None:
     server.path("mixed.img").write_bytes(bytes(FILE_BYTES))
-    done = _run(
-        MIXED, server.url(path, share), tmp_path / "refused", create=False, password=password
-    )
+    done = _run(MIXED, server.url(path, share), tmp_path / "refused", create=False, password=password)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert PASSWORD not in done.stderr

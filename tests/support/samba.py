@@ -118,4 +118,3 @@ def _wait_until_ready(daemon: subprocess.Popen[bytes], port: int, folder: Path) 
                 said = log.read_text(errors="replace")[-300:] if log.exists() else "no log"
                 need.missing(f"smbd does not start here: {said}")
             time.sleep(0.02)
-

@@ -18,7 +18,10 @@ from tests.tidy.seam import Exceptions, differences, form_of
 
 TEXTS: dict[str, tuple[Any, Exceptions]] = {
     # The lab plane chooses a seed; session options that are not set are left out.
-    "run": (RunSpec, Exceptions(defaults=frozenset({"seed"}), left_out=frozenset({"volumes.iscsi", "volumes.smb"}))),
+    "run": (
+        RunSpec,
+        Exceptions(defaults=frozenset({"seed"}), left_out=frozenset({"volumes.iscsi", "volumes.smb"})),
+    ),
     "session_options": (SessionSpec, Exceptions(left_out=frozenset({""}))),
     "smb_options": (SmbSpec, Exceptions(left_out=frozenset({""}))),
     "array": (

@@ -9,7 +9,7 @@ use linerate_io::{Driver, EpollDriver, Region, Seg, Wait};
 use linerate_smb::{SmbClient, SmbCredentials, SmbIo, SmbIoDone, SmbMode, SmbOp, SmbOptions};
 use std::io;
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 300;
 const SLOTS: u32 = 16;
 const SLOT_BYTES: u32 = 128 * 1024;
 const IOS: u32 = 300;

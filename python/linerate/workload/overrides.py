@@ -12,7 +12,15 @@ from typing import Any, Literal, Self
 from linerate.errors import UserError
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan
-from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionSpec, SmbSpec, VolumeSpec
+from linerate.workload.spec import (
+    TIME_S_MAX,
+    MultipathSpec,
+    PathSpec,
+    RunSpec,
+    SessionSpec,
+    SmbSpec,
+    VolumeSpec,
+)
 from linerate.workload.url import NO_DEVICE, has_paths, in_dev, path_of, without_secret
 
 _NAMES_SHOWN = 20

@@ -133,12 +133,7 @@ class _Reader:
                     text = fill_number(text, str(number), "")
                 target = parse_target(text)
                 path = path_of(target.url)
-                if (
-                    table.create
-                    and path
-                    and not os.path.exists(path)
-                    and in_dev(path)
-                ):
+                if table.create and path and not os.path.exists(path) and in_dev(path):
                     raise UserError(f"{path}: no such device", NO_DEVICE)
             except UserError as error:
                 self._error((*key, "target"), f"volume {name}: {error.message}", error.hint)
