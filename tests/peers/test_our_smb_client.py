@@ -1,4 +1,4 @@
-"""Our SMB client on Samba's server: what `linerate run` writes is what Samba's client reads, and errors are in words."""
+"""Our SMB client on Samba's server: Samba's client reads what `linerate run` writes, and errors are in words."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ USER = "nobody"
 PASSWORD = "secret-of-the-test"
 READY_S = 10.0
 _AS_NOBODY = ("--user", "--map-user=65534", "--map-group=65534")
-"""As root of a user namespace smbd cannot drop its groups and ends. As any other user it works; the user needs an entry in
-the passwd file, which this one has everywhere."""
+"""As root of a user namespace smbd cannot drop its groups and ends. As any other user it works; the user needs an entry
+in the passwd file, which this one has everywhere."""
 _CONFIGURATION = """\
 [global]
 server role = standalone server

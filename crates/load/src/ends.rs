@@ -42,7 +42,8 @@ pub struct VolumeEnds {
     pub failure: Option<String>,
 }
 
-/// Reads the ends of every network volume of a specification, except of files that do not exist and that the run creates. Fails as the run does if a volume cannot be opened.
+/// Reads the ends of every network volume of a specification, except of files that do not exist and that the run creates.
+/// Fails as the run does if a volume cannot be opened.
 pub fn read_ends(spec: &RunSpec) -> Result<Vec<VolumeEnds>, RunError> {
     spec.validate()?;
     let mut by_netns: BTreeMap<Option<&str>, Vec<u32>> = BTreeMap::new();
@@ -72,6 +73,9 @@ fn read_in(netns: Option<&str>, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<V
         Reading::new(driver, volumes.len()).map_err(|error| host(&error))?.read(spec, volumes)
     })
 }
+
+/// A volume that was opened, with its index in the specification.
+type Indexed = (u32, (BackendKind, OpenedVolume));
 
 /// One read of a piece; its index in the list is its slot.
 struct EndRead {
@@ -125,15 +129,17 @@ impl<D: Driver> Reading<D> {
         Ok(opened.iter().enumerate().map(ends).collect())
     }
 
-    fn open(
-        &mut self,
-        spec: &RunSpec,
-        volumes: &[u32],
-    ) -> Result<Vec<(u32, (BackendKind, OpenedVolume))>, RunError> {
+    fn open(&mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<Indexed>, RunError> {
         let named = |volume: u32| -> &VolumeSpec { &spec.volumes[volume as usize] };
         let mut started = Vec::new();
         for &index in volumes {
-            let opening = VolumeToOpen { spec: named(index), index, writes: false, may_create: false, array_blocks: None };
+            let opening = VolumeToOpen {
+                spec: named(index),
+                index,
+                writes: false,
+                may_create: false,
+                array_blocks: None,
+            };
             let opened = self.backends.open(&mut self.driver, &opening);
             started.push(opened.map_err(|error| failed(named(index), error))?);
         }

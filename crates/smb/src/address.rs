@@ -142,8 +142,17 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused_and_no_secret_is_shown() {
         for url in [
-            "smb://nas", "smb://nas/s", "smb:nas/s/f", "smb:///s/f", "smb://nas//f", "smb://nas/s/",
-            "smb://nas/s/a//b", "smb://nas/s/../f", "smb://nas/s/a%zz", "smb://nas/s/a%5cb", "smb://nas:0/s/f",
+            "smb://nas",
+            "smb://nas/s",
+            "smb:nas/s/f",
+            "smb:///s/f",
+            "smb://nas//f",
+            "smb://nas/s/",
+            "smb://nas/s/a//b",
+            "smb://nas/s/../f",
+            "smb://nas/s/a%zz",
+            "smb://nas/s/a%5cb",
+            "smb://nas:0/s/f",
         ] {
             assert!(SmbAddress::parse(url).is_err(), "{url}");
         }

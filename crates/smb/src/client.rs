@@ -2,9 +2,7 @@
 
 use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
-use crate::event::{
-    AttachedRegions, SmbIo, SmbIoError, SmbSink, SmbSubmitError,
-};
+use crate::event::{AttachedRegions, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
 use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
 use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};

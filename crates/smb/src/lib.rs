@@ -7,7 +7,7 @@
 //!
 //! - [`SmbClient`]: routes completions and time to the files.
 //! - `file`: one file with a connection, a session and a tree of its own: logon, credits, requests in flight, data.
-//! - `auth`: the logon, NTLMv2 in SPNEGO. `crypto`: derived keys, signatures, encryption.
+//! - `auth`: the logon, `NTLMv2` in SPNEGO. `crypto`: derived keys, signatures, encryption.
 //! - [`wire`]: messages as bytes (MS-SMB2 section 2).
 //! - `tools`: a file as a blocking disk, for tools and tests.
 //!

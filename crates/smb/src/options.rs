@@ -134,7 +134,9 @@ pub enum SmbOptionsError {
         seconds: f64,
     },
     /// The dialect does not have the cipher.
-    #[error("encryption: dialect {0} does not have this cipher; 2.1 has none, 3.0 and 3.0.2 have aes-128-ccm")]
+    #[error(
+        "encryption: dialect {0} does not have this cipher; 2.1 has none, 3.0 and 3.0.2 have aes-128-ccm"
+    )]
     Cipher(&'static str),
 }
 

@@ -74,8 +74,7 @@ fn run(seed: u64) {
     let region_id = client.attach(&mut driver, &region);
     let mode = SmbMode { write: true, create_bytes: None };
     let credentials = SmbCredentials::of_user(None, None);
-    let file =
-        client.open(&mut driver, &fake.address(), &SmbOptions::default(), credentials, mode).unwrap();
+    let file = client.open(&mut driver, &fake.address(), &SmbOptions::default(), credentials, mode).unwrap();
     client.wait_ready(&mut driver).unwrap();
     let mut dice = Dice(seed ^ 0xABCD);
     let mut expected = vec![0u8; FILE_BYTES];
@@ -94,8 +93,7 @@ fn run(seed: u64) {
                 continue;
             }
             let write = dice.below(2) == 0;
-            let seg =
-                Seg { region: region_id, offset: u64::from(slot * SLOT_BYTES), len: len as u32 };
+            let seg = Seg { region: region_id, offset: u64::from(slot * SLOT_BYTES), len: len as u32 };
             if write {
                 let data: Vec<u8> = (0..len).map(|at| (at as u64 ^ dice.0) as u8).collect();
                 region.write(seg.offset, &data);

@@ -155,8 +155,8 @@ def _local(volume: VolumeSpec, glance: _Glance) -> Look:
             raise RefusedError(f"volume {volume.name}: {path}: no such device", NO_DEVICE) from error
         raise RefusedError(
             f"volume {volume.name}: {path} does not exist",
-            "correct the path, or let --create with --size make the file; a LUN is iscsi://host/target-name/lun, a file of "
-            "a share smb://host/share/file",
+            "correct the path, or let --create with --size make the file; a LUN is iscsi://host/target-name/lun, "
+            "a file of a share smb://host/share/file",
         ) from error
     except OSError as error:
         raise RefusedError(

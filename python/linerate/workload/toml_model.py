@@ -42,6 +42,7 @@ from linerate.workload.spec import (
     Percent,
     SessionSpec,
     SizeMix,
+    SmbSpec,
 )
 from linerate.workload.toml_fields import (
     SIZE_LIST_SCHEMA,
@@ -64,8 +65,8 @@ class VolumeTable(FrozenSpec):
     count: int = Field(default=1, ge=1, le=10_240)
     """Number of volumes, numbered from 1."""
     target: str | None = None
-    """iscsi://host/target/lun, smb://host/share/file, a path, or null:SIZE; may hold {n} or {n-1}. Without one, --map must say
-    it."""
+    """iscsi://host/target/lun, smb://host/share/file, a path, or null:SIZE; may hold {n} or {n-1}. Without one,
+    --map must say it."""
     user: str | None = None
     """CHAP user; SMB: the user, as `user` or `DOMAIN\\user`."""
     secret: SecretStr | None = None

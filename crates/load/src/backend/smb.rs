@@ -72,7 +72,10 @@ impl<D: Driver> Backend<D> for Smb {
         let wanted = spec.size_bytes.map(|size| spec.first_byte + size);
         let creates = spec.create && opening.may_create;
         let mode = SmbMode { write: opening.writes, create_bytes: wanted.filter(|_| creates) };
-        let file = self.client.open(driver, &address, &options, credentials, mode).map_err(|error| failed(&error))?;
+        let file = self
+            .client
+            .open(driver, &address, &options, credentials, mode)
+            .map_err(|error| failed(&error))?;
         self.files.push(file);
         Ok(OpenedVolume {
             unit: self.files.len() as u32 - 1,

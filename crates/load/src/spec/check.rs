@@ -83,9 +83,14 @@ impl RunSpec {
 impl VolumeSpec {
     fn check(&self, key: &str) -> Result<(), SpecError> {
         require(!self.name.is_empty(), &format!("{key}.name"), "a volume needs a name")?;
-        let url_is_known =
-            ["iscsi://", "smb://", "file:", "null:", "array:"].iter().any(|scheme| self.url.starts_with(scheme));
-        require(url_is_known, &format!("{key}.url"), "expected iscsi://..., smb://..., file:/path or null:SIZE")?;
+        let url_is_known = ["iscsi://", "smb://", "file:", "null:", "array:"]
+            .iter()
+            .any(|scheme| self.url.starts_with(scheme));
+        require(
+            url_is_known,
+            &format!("{key}.url"),
+            "expected iscsi://..., smb://..., file:/path or null:SIZE",
+        )?;
         let netns = self.netns.as_ref().is_none_or(|path| path.starts_with('/'));
         require(netns, &format!("{key}.netns"), "expected the path of a network namespace")?;
         let outstanding = (1..=OUTSTANDING_MAX).contains(&self.outstanding);

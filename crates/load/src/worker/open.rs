@@ -135,8 +135,13 @@ fn open_volumes<D: Driver>(
         let is_written =
             |stream: &StreamSpec| stream.read_percent < 100.0 && stream.volumes.contains(&spec.name);
         let writes = setup.spec.streams.iter().any(is_written);
-        let opening =
-            backend::VolumeToOpen { spec, index, writes, may_create: true, array_blocks: setup.virtual_time.as_ref() };
+        let opening = backend::VolumeToOpen {
+            spec,
+            index,
+            writes,
+            may_create: true,
+            array_blocks: setup.virtual_time.as_ref(),
+        };
         let (kind, opened) = backends.open(driver, &opening).map_err(|error| failed(spec, error))?;
         started.push((index, kind, opened));
     }

@@ -1,12 +1,12 @@
-//! The logon: NTLMv2 (MS-NLMP) in SPNEGO (RFC 4178). It has no clock and no randomness of its own.
+//! The logon: `NTLMv2` (MS-NLMP) in SPNEGO (RFC 4178). It has no clock and no randomness of its own.
 
 mod ntlm;
 mod spnego;
 
 pub(crate) use ntlm::NtlmError;
 
-use crate::crypto::Key128;
 use crate::credentials::SmbCredentials;
+use crate::crypto::Key128;
 use ntlm::{Challenge, NtlmClient};
 
 /// A logon in progress.
@@ -30,8 +30,8 @@ impl Logon {
     }
 
     /// The first token.
-    pub(crate) fn start(&self) -> Vec<u8> {
-        spnego::initial_token(&self.ntlm.negotiate())
+    pub(crate) fn start() -> Vec<u8> {
+        spnego::initial_token(&ntlm::negotiate())
     }
 
     /// The answer to the server's challenge.

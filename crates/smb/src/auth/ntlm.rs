@@ -1,4 +1,4 @@
-//! NTLMv2 (MS-NLMP 2.2.1, 3.3.2): three messages, and the key of the session.
+//! `NTLMv2` (MS-NLMP 2.2.1, 3.3.2): three messages, and the key of the session.
 //!
 //! No session key is exchanged (`NTLMSSP_NEGOTIATE_KEY_EXCH`), so the key is the one that both sides compute, and RC4 is
 //! not needed.
@@ -35,7 +35,7 @@ const OFFERED: u32 = UNICODE
     | VERSION
     | KEY_128
     | KEY_56;
-/// What NTLMv2 cannot do without.
+/// What `NTLMv2` cannot do without.
 const NEEDED: u32 = UNICODE | EXTENDED_SECURITY | TARGET_INFO;
 /// The version that Windows 7 reports, with revision 15 of NTLM.
 const VERSION_BYTES: [u8; 8] = [6, 1, 0xB1, 0x1D, 0, 0, 0, 15];
@@ -64,7 +64,7 @@ pub(super) struct NtlmClient {
 pub(super) struct Challenge {
     message: Vec<u8>,
     flags: u32,
-    challenge: [u8; 8],
+    nonce: [u8; 8],
     attributes: Vec<u8>,
 }
 
@@ -74,18 +74,18 @@ pub(super) struct Answer {
     pub(super) session_key: Key128,
 }
 
+/// The first message.
+pub(super) fn negotiate() -> Vec<u8> {
+    let mut message = header(1);
+    message.extend(OFFERED.to_le_bytes());
+    message.extend([0; 16]);
+    message.extend(VERSION_BYTES);
+    message
+}
+
 impl NtlmClient {
     pub(super) fn new(credentials: SmbCredentials, host: &str, challenge: [u8; 8]) -> Self {
         Self { credentials, service: format!("cifs/{host}"), challenge }
-    }
-
-    /// The first message.
-    pub(super) fn negotiate(&self) -> Vec<u8> {
-        let mut message = header(1);
-        message.extend(OFFERED.to_le_bytes());
-        message.extend([0; 16]);
-        message.extend(VERSION_BYTES);
-        message
     }
 
     /// The last message.
@@ -104,10 +104,10 @@ impl NtlmClient {
             &[0; 4],
         ]
         .concat();
-        let proof = hmac_md5(&key, &[&server.challenge, &temp]);
+        let proof = hmac_md5(&key, &[&server.nonce, &temp]);
         let session_key = hmac_md5(&key, &[&proof]);
         let mut message = self.message(server.flags & OFFERED, &[&proof, &temp[..]].concat());
-        let mic = hmac_md5(&session_key, &[&self.negotiate(), &server.message, &message]);
+        let mic = hmac_md5(&session_key, &[&negotiate(), &server.message, &message]);
         message[MIC_AT..MIC_AT + 16].copy_from_slice(&mic);
         Ok(Answer { message, session_key })
     }
@@ -129,7 +129,7 @@ impl NtlmClient {
         message.extend(flags.to_le_bytes());
         message.extend(VERSION_BYTES);
         message.extend([0; 16]);
-        parts.iter().for_each(|part| message.extend(*part));
+        message.extend(parts.concat());
         message
     }
 }
@@ -147,7 +147,7 @@ impl Challenge {
         let end = (attributes_at as usize).checked_add(attributes_len.into()).ok_or(NtlmError::Malformed)?;
         Ok(Self {
             flags: u32_at(message, 20).ok_or(NtlmError::Malformed)?,
-            challenge: field(24, 8)?.try_into().map_err(|_| NtlmError::Malformed)?,
+            nonce: field(24, 8)?.try_into().map_err(|_| NtlmError::Malformed)?,
             attributes: message.get(attributes_at as usize..end).ok_or(NtlmError::Malformed)?.to_vec(),
             message: message.to_vec(),
         })
@@ -218,7 +218,7 @@ fn header(kind: u32) -> Vec<u8> {
 
 fn hmac_md5(key: &[u8], parts: &[&[u8]]) -> Key128 {
     let mut mac = Hmac::<Md5>::new_from_slice(key).expect("HMAC takes keys of every length");
-    parts.iter().for_each(|part| mac.update(part));
+    mac.update(&parts.concat());
     mac.finalize().into_bytes().into()
 }
 
@@ -239,7 +239,7 @@ pub(crate) enum NtlmError {
     /// The inner message is malformed.
     #[error("the server's NTLM challenge is malformed")]
     Malformed,
-    /// The server does not know NTLMv2.
+    /// The server does not know `NTLMv2`.
     #[error("the server does not support NTLMv2")]
     Weak,
 }
@@ -263,16 +263,23 @@ mod tests {
         let temp = [&[1, 1][..], &[0; 14], &[0xaa; 8], &[0; 4], ATTRIBUTES, &[0; 4]].concat();
         let proof = hmac_md5(&key, &[&0x0123_4567_89ab_cdef_u64.to_be_bytes(), &temp]);
         assert_eq!(u128::from_be_bytes(proof), 0x68cd_0ab8_51e5_1c96_aabc_927b_ebef_6a1c);
-        assert_eq!(
-            u128::from_be_bytes(hmac_md5(&key, &[&proof])),
-            0x8de4_0cca_dbc1_4a82_f15c_b0ad_0de9_5ca3
-        );
+        assert_eq!(u128::from_be_bytes(hmac_md5(&key, &[&proof])), 0x8de4_0cca_dbc1_4a82_f15c_b0ad_0de9_5ca3);
     }
 
     fn challenge(flags: u32) -> Vec<u8> {
         let len = (ATTRIBUTES.len() as u16).to_le_bytes();
-        [&header(2)[..], &[0; 8], &flags.to_le_bytes(), &[9; 8], &[0; 8], &len, &len, &[48, 0, 0, 0], ATTRIBUTES]
-            .concat()
+        [
+            &header(2)[..],
+            &[0; 8],
+            &flags.to_le_bytes(),
+            &[9; 8],
+            &[0; 8],
+            &len,
+            &len,
+            &[48, 0, 0, 0],
+            ATTRIBUTES,
+        ]
+        .concat()
     }
 
     #[test]

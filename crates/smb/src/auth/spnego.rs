@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn the_first_token_names_ntlm_only() {
         let token = initial_token(b"NTLMSSP\0");
-        let head = [0x60, 0x28, 6, 6, 0x2b, 6, 1, 5, 5, 2, 0xa0, 0x1e, 0x30, 0x1c, 0xa0, 0xe, 0x30, 0xc, 6, 0xa];
+        let head =
+            [0x60, 0x28, 6, 6, 0x2b, 6, 1, 5, 5, 2, 0xa0, 0x1e, 0x30, 0x1c, 0xa0, 0xe, 0x30, 0xc, 6, 0xa];
         assert_eq!(&token[..head.len()], head);
         assert!(token.ends_with(b"\xa2\x0a\x04\x08NTLMSSP\0"));
     }

@@ -80,8 +80,8 @@ impl Gmac {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aes_gcm::aead::AeadInOut;
     use aes_gcm::Aes128Gcm;
+    use aes_gcm::aead::AeadInOut;
     use proptest::prelude::*;
 
     proptest! {
@@ -92,7 +92,9 @@ mod tests {
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..70), 0..6),
         ) {
             let mut mac = GmacKey::new(&key).start(nonce);
-            pieces.iter().for_each(|piece| mac.update(piece));
+            for piece in &pieces {
+                mac.update(piece);
+            }
             let whole = Aes128Gcm::new(&key.into());
             let tag = whole.encrypt_inout_detached(&nonce.into(), &pieces.concat(), (&mut [][..]).into()).unwrap();
             prop_assert_eq!(mac.finish(), <[u8; 16]>::from(tag));

@@ -1,4 +1,4 @@
-//! Keys, signatures and encryption (MS-SMB2 3.1.4). The primitives are those of RustCrypto.
+//! Keys, signatures and encryption (MS-SMB2 3.1.4). The primitives are those of `RustCrypto`.
 
 mod gmac;
 pub(crate) mod keys;

@@ -131,14 +131,12 @@ fn nonce(message_id: u64, sender: Sender) -> [u8; 12] {
 mod tests {
     use super::*;
 
-    const KEY: Key128 = [
-        0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c,
-    ];
+    const KEY: Key128 =
+        [0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c];
 
     #[test]
     fn each_algorithm_ignores_the_signature_in_the_head_and_nothing_else() {
-        for algorithm in
-            [SigningAlgorithm::HmacSha256, SigningAlgorithm::AesCmac, SigningAlgorithm::AesGmac]
+        for algorithm in [SigningAlgorithm::HmacSha256, SigningAlgorithm::AesCmac, SigningAlgorithm::AesGmac]
         {
             let key = SigningKey::new(algorithm, &KEY);
             let sign = |head: &[u8], id, sender| key.start(head, id, sender).finish();

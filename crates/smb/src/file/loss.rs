@@ -119,7 +119,9 @@ impl FileLoss {
             }
             Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED => (
                 Blame::User,
-                format!("user {user} may not use share {share}; permit it on the server, or use another user"),
+                format!(
+                    "user {user} may not use share {share}; permit it on the server, or use another user"
+                ),
             ),
             _ => (Blame::Peer, format!("the server refused share {share}: {status}")),
         };
@@ -129,17 +131,24 @@ impl FileLoss {
     /// The server refused the file. `for_writing`: it was to be opened for writing.
     pub(super) fn create(status: Status, path: &str, user: &str, for_writing: bool) -> Self {
         let (blame, words) = match status {
-            Status::OBJECT_NAME_NOT_FOUND => {
-                (Blame::User, format!("there is no file {path} on the share; check the path, or let --create with --size make it"))
-            }
+            Status::OBJECT_NAME_NOT_FOUND => (
+                Blame::User,
+                format!(
+                    "there is no file {path} on the share; check the path, or let --create with --size make it"
+                ),
+            ),
             Status::OBJECT_PATH_NOT_FOUND => {
                 (Blame::User, format!("there is no folder for {path} on the share; check the path"))
             }
             Status::ACCESS_DENIED | Status::MEDIA_WRITE_PROTECTED if for_writing => (
                 Blame::User,
-                format!("user {user} may not write {path}: the share or the file is read-only for this user; permit it on the server, or only read"),
+                format!(
+                    "user {user} may not write {path}: the share or the file is read-only for this user; permit it on the server, or only read"
+                ),
             ),
-            Status::ACCESS_DENIED => (Blame::User, format!("user {user} may not read {path}; permit it on the server")),
+            Status::ACCESS_DENIED => {
+                (Blame::User, format!("user {user} may not read {path}; permit it on the server"))
+            }
             Status::SHARING_VIOLATION => {
                 (Blame::User, format!("another client has {path} open for itself; close it there"))
             }

@@ -224,7 +224,7 @@ impl RemoteFile {
             peer_addr: self.peer,
             dialect: negotiated.dialect.name(),
             signing: (self.protection.signs && !seals).then(|| negotiated.signing.name()),
-            encryption: negotiated.cipher.filter(|_| seals).map(|cipher| cipher.name()),
+            encryption: negotiated.cipher.filter(|_| seals).map(super::wire::negotiate::Cipher::name),
             credits: self.credits.total(),
             is_guest: self.is_guest,
         })
@@ -298,7 +298,9 @@ impl RemoteFile {
         if !late.is_empty() {
             self.report(SmbEventKind::Timeout, cx);
         }
-        late.into_iter().for_each(|(message_id, async_id)| self.queue_cancel(message_id, async_id));
+        for (message_id, async_id) in late {
+            self.queue_cancel(message_id, async_id);
+        }
         Ok(())
     }
 
@@ -352,8 +354,7 @@ impl RemoteFile {
 
     /// Ends every I/O that is waiting or in flight.
     pub(crate) fn end_all<S: SmbSink>(&mut self, error: SmbIoError, sink: &mut S) {
-        self.tasks
-            .clear(error, |io, error| sink.done(SmbIoDone { slot: io.slot, result: Err(error) }));
+        self.tasks.clear(error, |io, error| sink.done(SmbIoDone { slot: io.slot, result: Err(error) }));
         for io in self.queue.drain(..) {
             sink.done(SmbIoDone { slot: io.slot, result: Err(error) });
         }

@@ -105,7 +105,8 @@ impl RemoteFile {
             }
             Step::Sizing if status == Status::SUCCESS => {
                 self.size_bytes = files::queried_size(message)?;
-                self.open()
+                self.open();
+                Ok(())
             }
             Step::Extending | Step::Sizing => Err(FileLoss::size(status, &self.address.path)),
             Step::Closing => {
@@ -113,7 +114,9 @@ impl RemoteFile {
                 self.send_control(Command::Logoff, now, |_, header| files::empty(&header))
             }
             Step::LoggingOff => Err(FileLoss::Closed),
-            Step::Connecting | Step::Open => Err(FileLoss::Protocol("an answer to a request that was not sent")),
+            Step::Connecting | Step::Open => {
+                Err(FileLoss::Protocol("an answer to a request that was not sent"))
+            }
         }
     }
 
@@ -127,7 +130,9 @@ impl RemoteFile {
             return options("the server requires signatures; set smb.signing to on or auto");
         }
         if chosen.cipher.is_none() && self.options.encryption.is_required() {
-            return options("the server does not support this encryption; choose another with smb.encryption");
+            return options(
+                "the server does not support this encryption; choose another with smb.encryption",
+            );
         }
         self.negotiated = Some(chosen);
         self.opening.preauth.add(message);
@@ -137,7 +142,7 @@ impl RemoteFile {
             return Err(FileLoss::Protocol("it permits no READ or no WRITE"));
         }
         self.step = Step::Challenged;
-        let token = self.opening.logon.start();
+        let token = Logon::start();
         self.send_session_setup(&token, now)
     }
 
@@ -202,7 +207,9 @@ impl RemoteFile {
         let words = if self.options.encryption == EncryptionChoice::Off {
             format!("{whose} requires encryption; set smb.encryption to on or auto")
         } else {
-            format!("{whose} requires encryption, which the negotiated dialect or the guest's session does not have")
+            format!(
+                "{whose} requires encryption, which the negotiated dialect or the guest's session does not have"
+            )
         };
         Err(FileLoss::Options(words))
     }
@@ -242,14 +249,16 @@ impl RemoteFile {
                     files::set_size(&header, file.file_id, wanted)
                 })
             }
-            _ => self.open(),
+            _ => {
+                self.open();
+                Ok(())
+            }
         }
     }
 
-    fn open(&mut self) -> Result<(), FileLoss> {
+    fn open(&mut self) {
         self.step = Step::Open;
         self.state = SmbFileState::Ready;
         self.reader.set_length_max(self.max_io_bytes + super::receive::CONTROL_BYTES_MAX);
-        Ok(())
     }
 }

@@ -28,9 +28,9 @@ impl Protection {
     pub(super) fn set_keys(&mut self, session_id: u64, negotiated: &Negotiated, keys: &SessionKeys) {
         self.session_id = session_id;
         self.signing = Some(SigningKey::new(negotiated.signing, &keys.signing));
-        self.sealing = negotiated.cipher.map(|cipher| {
-            (SealingKey::new(cipher, &keys.client), SealingKey::new(cipher, &keys.server))
-        });
+        self.sealing = negotiated
+            .cipher
+            .map(|cipher| (SealingKey::new(cipher, &keys.client), SealingKey::new(cipher, &keys.server)));
     }
 
     /// The session has no keys: a guest's.
@@ -58,7 +58,13 @@ impl Protection {
     }
 
     /// Appends a whole request; `sign` signs it even if the others are not signed.
-    pub(super) fn push_message(&mut self, out: &mut Outgoing, message: &mut [u8], sign: bool, sender: Sender) {
+    pub(super) fn push_message(
+        &mut self,
+        out: &mut Outgoing,
+        message: &mut [u8],
+        sign: bool,
+        sender: Sender,
+    ) {
         if self.seals {
             let place = sealed_place(out, message.len());
             place[SEALED_HEADER_BYTES..].copy_from_slice(message);

@@ -191,7 +191,8 @@ impl RemoteFile {
             let (offset, len) = files::read_data(head)?;
             let skip = offset.checked_sub(HEAD_BYTES as u32);
             let skip = skip.filter(|skip| len <= len_bytes && skip + len <= rest_len);
-            let skip = skip.ok_or(FileLoss::Protocol("read data outside their message or longer than asked for"))?;
+            let skip =
+                skip.ok_or(FileLoss::Protocol("read data outside their message or longer than asked for"))?;
             return Ok(Incoming::Read(ReadData { task, into, skip, len, rest_len }));
         }
         if rest_len > CONTROL_BYTES_MAX {
@@ -251,7 +252,8 @@ impl RemoteFile {
     fn check_signature(&mut self) -> Result<(), FileLoss> {
         let signature = self.reader.head()[SIGNATURE_AT].try_into().unwrap_or_default();
         let is_right = self.verifying.take().is_none_or(|signing| signing.matches(&signature));
-        let wrong = "the signature of an answer is wrong: the answer, or the negotiation, was changed on its way";
+        let wrong =
+            "the signature of an answer is wrong: the answer, or the negotiation, was changed on its way";
         if is_right { Ok(()) } else { Err(FileLoss::Protocol(wrong)) }
     }
 

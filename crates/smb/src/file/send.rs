@@ -60,8 +60,12 @@ impl RemoteFile {
             };
             self.queue.pop_front();
             self.has_asked_for_credits = false;
-            let mut header =
-                MessageHeader::request(io.op.command(), ticket.message_id, ticket.charge_field, ticket.request);
+            let mut header = MessageHeader::request(
+                io.op.command(),
+                ticket.message_id,
+                ticket.charge_field,
+                ticket.request,
+            );
             header.tree_id = U32::new(self.tree_id);
             header.session_id = U64::new(self.session_id);
             self.push_io(out, &header, &io, regions);
@@ -71,13 +75,7 @@ impl RemoteFile {
     }
 
     #[inline]
-    fn push_io(
-        &mut self,
-        out: &mut Outgoing,
-        header: &MessageHeader,
-        io: &SmbIo,
-        regions: &AttachedRegions,
-    ) {
+    fn push_io(&mut self, out: &mut Outgoing, header: &MessageHeader, io: &SmbIo, regions: &AttachedRegions) {
         let (file_id, offset, len) = (self.file_id, io.offset_bytes, io.len_bytes);
         match io.op {
             SmbOp::Read(_) => {

@@ -82,7 +82,7 @@ bodies! {
         /// Where the contexts start.
         context_offset: U32,
     }
-    /// SESSION_SETUP request (2.2.5).
+    /// `SESSION_SETUP` request (2.2.5).
     25 SessionSetupRequest {
         /// Flags.
         flags: u8,
@@ -99,7 +99,7 @@ bodies! {
         /// A session that this one replaces.
         previous_session_id: U64,
     }
-    /// SESSION_SETUP response (2.2.6).
+    /// `SESSION_SETUP` response (2.2.6).
     9 SessionSetupResponse {
         /// 1: guest, 2: anonymous, 4: encrypt.
         flags: U16,
@@ -108,7 +108,7 @@ bodies! {
         /// Bytes of the security token.
         token_len: U16,
     }
-    /// TREE_CONNECT request (2.2.9).
+    /// `TREE_CONNECT` request (2.2.9).
     9 TreeConnectRequest {
         /// Flags.
         flags: U16,
@@ -117,7 +117,7 @@ bodies! {
         /// Bytes of the path.
         path_len: U16,
     }
-    /// TREE_CONNECT response (2.2.10).
+    /// `TREE_CONNECT` response (2.2.10).
     16 TreeConnectResponse {
         /// 1: disk.
         share_type: u8,
@@ -265,7 +265,7 @@ bodies! {
         /// Reserved.
         channel_len: U16,
     }
-    /// QUERY_INFO request (2.2.37).
+    /// `QUERY_INFO` request (2.2.37).
     41 QueryInfoRequest {
         /// 1: of the file.
         info_type: u8,
@@ -286,14 +286,14 @@ bodies! {
         /// The open file.
         file_id: OpenId,
     }
-    /// QUERY_INFO response (2.2.38).
+    /// `QUERY_INFO` response (2.2.38).
     9 QueryInfoResponse {
         /// Where the information is.
         output_offset: U16,
         /// Bytes of it.
         output_len: U32,
     }
-    /// SET_INFO request (2.2.39).
+    /// `SET_INFO` request (2.2.39).
     33 SetInfoRequest {
         /// 1: of the file.
         info_type: u8,

@@ -75,7 +75,7 @@ pub fn empty(header: &MessageHeader) -> Vec<u8> {
     message(header, &EmptyBody::default(), &[])
 }
 
-/// A SET_INFO request that sets the file's size.
+/// A `SET_INFO` request that sets the file's size.
 pub fn set_size(header: &MessageHeader, file_id: OpenId, size_bytes: u64) -> Vec<u8> {
     let body = SetInfoRequest {
         info_type: OF_FILE,
@@ -88,7 +88,7 @@ pub fn set_size(header: &MessageHeader, file_id: OpenId, size_bytes: u64) -> Vec
     message(header, &body, &size_bytes.to_le_bytes())
 }
 
-/// A QUERY_INFO request for the file's size.
+/// A `QUERY_INFO` request for the file's size.
 pub fn query_size(header: &MessageHeader, file_id: OpenId) -> Vec<u8> {
     let body = QueryInfoRequest {
         info_type: OF_FILE,
@@ -124,14 +124,7 @@ pub fn read(into: &mut [u8], header: &MessageHeader, file_id: OpenId, offset: u6
 
 /// Writes a WRITE request up to its data. Durable data are on stable storage before the response.
 #[inline]
-pub fn write(
-    into: &mut [u8],
-    header: &MessageHeader,
-    file_id: OpenId,
-    offset: u64,
-    len: u32,
-    durable: bool,
-) {
+pub fn write(into: &mut [u8], header: &MessageHeader, file_id: OpenId, offset: u64, len: u32, durable: bool) {
     let body = WriteRequest {
         data_offset: U16::new(IO_BYTES as u16),
         length: U32::new(len),

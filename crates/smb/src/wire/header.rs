@@ -29,11 +29,11 @@ pub const FLAG_SIGNED: u32 = 0x8;
 pub enum Command {
     /// NEGOTIATE
     Negotiate = 0,
-    /// SESSION_SETUP
+    /// `SESSION_SETUP`
     SessionSetup = 1,
     /// LOGOFF
     Logoff = 2,
-    /// TREE_CONNECT
+    /// `TREE_CONNECT`
     TreeConnect = 3,
     /// CREATE
     Create = 5,
@@ -49,9 +49,9 @@ pub enum Command {
     Cancel = 12,
     /// ECHO
     Echo = 13,
-    /// QUERY_INFO
+    /// `QUERY_INFO`
     QueryInfo = 16,
-    /// SET_INFO
+    /// `SET_INFO`
     SetInfo = 17,
 }
 
@@ -77,7 +77,9 @@ impl Command {
 }
 
 /// A header as it is in memory and on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
 #[repr(C)]
 pub struct MessageHeader {
     /// [`PROTOCOL_ID`].
@@ -165,7 +167,9 @@ impl MessageHeader {
 }
 
 /// The header of an encrypted message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
 #[repr(C)]
 pub struct SealedHeader {
     /// [`SEALED_PROTOCOL_ID`].

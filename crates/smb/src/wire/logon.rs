@@ -1,8 +1,6 @@
-//! SESSION_SETUP, TREE_CONNECT and LOGOFF (MS-SMB2 2.2.5 to 2.2.10).
+//! `SESSION_SETUP`, `TREE_CONNECT` and LOGOFF (MS-SMB2 2.2.5 to 2.2.10).
 
-use super::body::{
-    SessionSetupRequest, SessionSetupResponse, TreeConnectRequest, TreeConnectResponse,
-};
+use super::body::{SessionSetupRequest, SessionSetupResponse, TreeConnectRequest, TreeConnectResponse};
 use super::header::MessageHeader;
 use super::{HEADER_BYTES, WireError, body_of, message, part, unicode};
 use zerocopy::little_endian::{U16, U32};
@@ -14,7 +12,7 @@ const SHARE_DISK: u8 = 1;
 const SHARE_ENCRYPT: u32 = 0x8000;
 const WRITE_DATA: u32 = 0x2;
 
-/// A SESSION_SETUP request with a security token.
+/// A `SESSION_SETUP` request with a security token.
 pub fn session_setup(header: &MessageHeader, security_mode: u16, capabilities: u32, token: &[u8]) -> Vec<u8> {
     let body = SessionSetupRequest {
         security_mode: security_mode as u8,
@@ -50,7 +48,7 @@ impl<'a> SessionSetup<'a> {
     }
 }
 
-/// A TREE_CONNECT request; `host` as the user wrote it.
+/// A `TREE_CONNECT` request; `host` as the user wrote it.
 pub fn tree_connect(header: &MessageHeader, host: &str, share: &str) -> Vec<u8> {
     let path = unicode::utf16(&format!("\\\\{host}\\{share}"));
     let body = TreeConnectRequest {

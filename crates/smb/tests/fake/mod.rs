@@ -108,7 +108,8 @@ impl Peer {
         self.stream.read_exact(&mut len)?;
         let mut message = vec![0; u32::from_be_bytes(len) as usize];
         self.stream.read_exact(&mut message)?;
-        let (header, _) = MessageHeader::read_from_prefix(&message).map_err(|_| io::ErrorKind::InvalidData)?;
+        let (header, _) =
+            MessageHeader::read_from_prefix(&message).map_err(|_| io::ErrorKind::InvalidData)?;
         Ok(Asked { header, message })
     }
 

@@ -1,6 +1,11 @@
 //! Other people's servers, when they are installed.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "every test file uses its own part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "every test file uses its own part"
+)]
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -167,7 +172,10 @@ fn add_user(dir: &Path) -> bool {
 
 fn serve(dir: &Path) -> Child {
     let mut command = Command::new("unshare");
-    command.args(AS_NOBODY).args([SMBD, "--foreground", "--no-process-group", "-s"]).arg(dir.join("smb.conf"));
+    command
+        .args(AS_NOBODY)
+        .args([SMBD, "--foreground", "--no-process-group", "-s"])
+        .arg(dir.join("smb.conf"));
     // When it ends, it ends its whole process group.
     command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare starts")

@@ -59,7 +59,6 @@ class JobVolumes:
         if target is None:
             return None
         first_byte, size_bytes = _span(share)
-        is_file = target.kind == "file"
         direct = job.load.direct or target.kind not in ("file", "block")
         if not direct:
             what = f"[{job.name}]: direct=0, fio's default: its I/Os go through the page cache of this host"

@@ -8,7 +8,10 @@ from pydantic import SecretStr
 
 from linerate.workload.spec import SessionSpec
 
-TARGET_FORM = "iscsi://host[:port]/target/lun, smb://host/share/file, a path such as ./disk.img or /dev/sdb, or null:SIZE"
+TARGET_FORM = (
+    "iscsi://host[:port]/target/lun, smb://host/share/file, a path such as ./disk.img or /dev/sdb, "
+    "or null:SIZE"
+)
 
 
 @dataclass(frozen=True, slots=True)
