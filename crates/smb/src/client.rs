@@ -2,7 +2,7 @@
 
 use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
-use crate::event::{AttachedRegions, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
+use crate::event::{AttachedRegions, SmbFileId, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
 use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
 use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
@@ -10,17 +10,6 @@ use std::sync::Arc;
 
 /// The time between two checks for late requests.
 const TICK_NS: Nanos = 50_000_000;
-
-/// A file of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SmbFileId(u32);
-
-impl SmbFileId {
-    /// Its position among the client's files, in the order in which they were opened.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Files of one thread. See the crate text. The order of calls:
 ///

@@ -1,10 +1,20 @@
 //! One I/O as the caller asks for it, and what a client reports.
 
-use crate::client::SmbFileId;
 use crate::wire::status::Status;
 use linerate_blame::Blame;
 use linerate_io::{Nanos, Region, RegionId, Seg};
 use std::sync::Arc;
+
+/// A file of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmbFileId(pub(crate) u32);
+
+impl SmbFileId {
+    /// Its position among the client's files, in the order in which they were opened.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// The operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

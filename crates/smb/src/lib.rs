@@ -36,10 +36,11 @@ mod tools;
 pub mod wire;
 
 pub use address::{SMB_PORT, SmbAddress, SmbAddressError};
-pub use client::{SmbClient, SmbFileId};
+pub use client::SmbClient;
 pub use credentials::{Password, SmbCredentials};
 pub use event::{
-    SmbEvent, SmbEventKind, SmbFailure, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink, SmbSubmitError,
+    SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink,
+    SmbSubmitError,
 };
 pub use file::{FileFacts, SmbFileState, SmbMode};
 pub use linerate_blame::Blame;

@@ -2,9 +2,9 @@
 //! load, use [`SmbClient`].
 
 use crate::address::{SmbAddress, SmbAddressError};
-use crate::client::{SmbClient, SmbFileId};
+use crate::client::SmbClient;
 use crate::credentials::SmbCredentials;
-use crate::event::{SmbFailure, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSubmitError};
+use crate::event::{SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSubmitError};
 use crate::file::{FileFacts, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
 use linerate_blame::Blame;

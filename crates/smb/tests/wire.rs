@@ -5,7 +5,7 @@
 use linerate_smb::wire::body::{CreateResponse, QueryInfoResponse};
 use linerate_smb::wire::files::{opened, queried_size, read_data, written};
 use linerate_smb::wire::frame::{HEAD_BYTES, MessagePart, MessageReader, prefix};
-use linerate_smb::wire::header::{Command, FLAG_RESPONSE, MessageHeader};
+use linerate_smb::wire::header::{FLAG_RESPONSE, MessageHeader, SmbCommand};
 use linerate_smb::wire::logon::{SessionSetup, Tree};
 use linerate_smb::wire::negotiate::{Cipher, Dialect, Negotiated, SmbOffer};
 use linerate_smb::wire::{WireError, message};
@@ -62,7 +62,7 @@ fn offer() -> SmbOffer {
     }
 }
 
-fn response(command: Command) -> MessageHeader {
+fn response(command: SmbCommand) -> MessageHeader {
     MessageHeader { flags: U32::new(FLAG_RESPONSE), ..MessageHeader::request(command, 1, 1, 1) }
 }
 
@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn a_changed_answer_is_read_or_refused(at in 0usize..200, byte in any::<u8>()) {
         // Our own offer has the contexts of an answer; with the number of an answer it is nearly one.
-        let mut bytes = offer().request(&response(Command::Negotiate));
+        let mut bytes = offer().request(&response(SmbCommand::Negotiate));
         bytes[64] = 65;
         let place = at % bytes.len();
         bytes[place] = byte;
@@ -107,12 +107,12 @@ fn lengths_that_are_not_permitted_are_refused_before_any_byte_of_the_message() {
 #[test]
 fn answers_give_back_what_they_hold() {
     let body = CreateResponse { end_of_file: U64::new(77), file_id: [9; 16], ..CreateResponse::default() };
-    let bytes = message(&response(Command::Create), &body, &[]);
+    let bytes = message(&response(SmbCommand::Create), &body, &[]);
     assert_eq!(opened(&bytes), Ok(([9; 16], 77)));
     let size = [&[0; 8][..], &55u64.to_le_bytes(), &[0; 8]].concat();
     let (output_offset, output_len) = (U16::new(72), U32::new(24));
     let body = QueryInfoResponse { output_offset, output_len, ..QueryInfoResponse::default() };
-    let bytes = message(&response(Command::QueryInfo), &body, &size);
+    let bytes = message(&response(SmbCommand::QueryInfo), &body, &size);
     assert_eq!(queried_size(&bytes), Ok(55));
     assert_eq!(opened(&bytes), Err(WireError::Structure { expected: 89, found: 9 }));
 }

@@ -1,4 +1,5 @@
-//! The backends of a worker: files, iSCSI LUNs, files of SMB shares, null volumes. Open this file first; `router.rs` has the table of them.
+//! The backends of a worker: files, iSCSI LUNs, files of SMB shares, null volumes. Open this file first; `router.rs`
+//! has the table of them.
 //!
 //! A worker has one backend of each kind, and each serves all of the worker's volumes of its kind. So iSCSI volumes can
 //! share sessions, and one flush per turn sends everything.

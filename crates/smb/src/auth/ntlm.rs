@@ -69,7 +69,7 @@ pub(super) struct Challenge {
 }
 
 /// The client's answer.
-pub(super) struct Answer {
+pub(super) struct NtlmAnswer {
     pub(super) message: Vec<u8>,
     pub(super) session_key: Key128,
 }
@@ -89,7 +89,7 @@ impl NtlmClient {
     }
 
     /// The last message.
-    pub(super) fn authenticate(&self, server: &Challenge) -> Result<Answer, NtlmError> {
+    pub(super) fn authenticate(&self, server: &Challenge) -> Result<NtlmAnswer, NtlmError> {
         if server.flags & NEEDED != NEEDED {
             return Err(NtlmError::Weak);
         }
@@ -109,7 +109,7 @@ impl NtlmClient {
         let mut message = self.message(server.flags & OFFERED, &[&proof, &temp[..]].concat());
         let mic = hmac_md5(&session_key, &[&negotiate(), &server.message, &message]);
         message[MIC_AT..MIC_AT + 16].copy_from_slice(&mic);
-        Ok(Answer { message, session_key })
+        Ok(NtlmAnswer { message, session_key })
     }
 
     /// The last message without its MIC.
@@ -154,7 +154,7 @@ impl Challenge {
     }
 }
 
-impl Answer {
+impl NtlmAnswer {
     /// The signature of a text (MS-NLMP 3.4.4.2, the first one and without an exchanged key).
     pub(super) fn sign(&self, text: &[u8]) -> [u8; 16] {
         let key: Key128 = Md5::new().chain_update(self.session_key).chain_update(SIGN_KEY).finalize().into();

@@ -134,7 +134,7 @@ mod tests {
             let (mut changed, mut whole) = (sealed.clone(), sealed.clone());
             prop_assert_eq!(same.open(9, &mut whole).unwrap(), &message[..]);
             prop_assert!(same.open(8, &mut sealed).is_err());
-            // The protocol's number is checked by the receiver of the message; the unused end of the nonce is authentic too.
+            // The receiver of the message checks its first four bytes.
             let at = 4 + flip.index(changed.len() - 4);
             changed[at] ^= 1;
             prop_assert!(same.open(9, &mut changed).is_err());

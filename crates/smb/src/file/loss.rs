@@ -143,7 +143,8 @@ impl FileLoss {
             Status::ACCESS_DENIED | Status::MEDIA_WRITE_PROTECTED if for_writing => (
                 Blame::User,
                 format!(
-                    "user {user} may not write {path}: the share or the file is read-only for this user; permit it on the server, or only read"
+                    "user {user} may not write {path}: the share or the file is read-only for this user; \
+                     permit it on the server, or only read"
                 ),
             ),
             Status::ACCESS_DENIED => {

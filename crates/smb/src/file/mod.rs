@@ -1,26 +1,27 @@
 //! One file of a share, with a connection, a session and a tree of its own.
 //!
-//! Its states and steps are in `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
+//! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
 //! failures. It owns no clock, no socket and no thread.
 
 mod credits;
+mod incoming;
 mod loss;
 mod opening;
 mod protection;
 mod receive;
 mod send;
+mod steps;
 mod tasks;
 
 pub(crate) use loss::FileLoss;
 
 use crate::address::SmbAddress;
-use crate::client::SmbFileId;
 use crate::credentials::SmbCredentials;
 use crate::crypto::signing::Signing;
 use crate::event::{
-    AttachedRegions, SmbEvent, SmbEventKind, SmbFailure, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink,
-    SmbSubmitError,
+    AttachedRegions, SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp,
+    SmbSink, SmbSubmitError,
 };
 use crate::options::{SmbOptions, nanos};
 use crate::wire::body::OpenId;
@@ -28,12 +29,12 @@ use crate::wire::files::OpenMode;
 use crate::wire::frame::MessageReader;
 use crate::wire::negotiate::Negotiated;
 use credits::Credits;
+use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
-use opening::{Opening, Step};
-use protection::Protection;
-use receive::Incoming;
+use protection::{ControlMessage, Protection};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use steps::{Opening, Step};
 use tasks::TasksInFlight;
 
 /// Receive memory of one connection. It fits into a core's second-level cache.
@@ -120,7 +121,7 @@ pub(crate) struct RemoteFile {
     /// A message that is handled as a whole.
     scratch: Vec<u8>,
     /// Requests of opening and closing, cancels and echoes to send: each message, and how it is signed.
-    control: Vec<send::ControlMessage>,
+    control: Vec<ControlMessage>,
     negotiated: Option<Negotiated>,
     protection: Protection,
     credits: Credits,
@@ -188,7 +189,7 @@ impl RemoteFile {
             stream: Some(stream),
             is_connected: false,
             heard: false,
-            reader: MessageReader::new(receive::CONTROL_BYTES_MAX),
+            reader: MessageReader::new(CONTROL_BYTES_MAX),
             buffer: Some(Buffer::new(RECEIVE_BYTES)),
             direct: None,
             outgoing: Some(Box::default()),

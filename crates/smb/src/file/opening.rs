@@ -1,86 +1,29 @@
 //! Opening and closing: one request after the other (MS-SMB2 3.2.4.2, 3.2.5.2 to 3.2.5.7). Each step's answer leads to
-//! the next step.
-//!
-//! | step | request in flight | next |
-//! | --- | --- | --- |
-//! | Connecting | - (TCP) | Negotiating |
-//! | Negotiating | NEGOTIATE | Challenged |
-//! | Challenged | SESSION_SETUP with the first token | LoggingOn |
-//! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting |
-//! | TreeConnecting | TREE_CONNECT | Creating |
-//! | Creating | CREATE | Extending, or Open |
-//! | Extending | SET_INFO | Sizing |
-//! | Sizing | QUERY_INFO | Open |
-//! | Open | I/O | Closing |
-//! | Closing | CLOSE | LoggingOff |
-//! | LoggingOff | LOGOFF | the end |
+//! the next step; `steps.rs` has the table.
 
+use super::incoming::CONTROL_BYTES_MAX;
+use super::steps::Step;
 use super::{FileContext, FileLoss, RemoteFile, SmbFileState};
 use crate::auth::Logon;
-use crate::credentials::SmbCredentials;
-use crate::crypto::keys::{PreauthHash, SessionKeys};
+use crate::crypto::keys::SessionKeys;
 use crate::event::SmbSink;
-use crate::options::{EncryptionChoice, SigningChoice, SmbOptions};
+use crate::options::{EncryptionChoice, SigningChoice};
 use crate::wire::files;
-use crate::wire::header::{Command, MessageHeader};
+use crate::wire::header::{MessageHeader, SmbCommand};
 use crate::wire::logon::{SessionSetup, Tree, session_setup, tree_connect};
-use crate::wire::negotiate::{Dialect, Negotiated, SmbOffer};
+use crate::wire::negotiate::{Dialect, Negotiated};
 use crate::wire::status::Status;
 use linerate_io::Nanos;
-
-/// See the module text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Connecting,
-    Negotiating,
-    Challenged,
-    LoggingOn,
-    TreeConnecting,
-    Creating,
-    Extending,
-    Sizing,
-    Open,
-    Closing,
-    LoggingOff,
-}
-
-/// Values that are needed until the file is open.
-#[derive(Debug)]
-pub(super) struct Opening {
-    offer: SmbOffer,
-    logon: Logon,
-    pub(super) preauth: PreauthHash,
-}
-
-impl Opening {
-    pub(super) fn new(options: &SmbOptions, credentials: SmbCredentials, host: &str) -> Self {
-        let offer = SmbOffer {
-            dialects: options.dialects(),
-            ciphers: options.encryption.ciphers(),
-            signing_required: options.signing == SigningChoice::On,
-            client_guid: random(),
-            salt: random(),
-        };
-        Self { offer, logon: Logon::new(credentials, host, random()), preauth: PreauthHash::default() }
-    }
-}
-
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    // Without the system's random numbers nothing secret can be made, so there is no session.
-    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
-    bytes
-}
 
 impl RemoteFile {
     pub(super) fn send_negotiate(&mut self, now: Nanos) -> Result<(), FileLoss> {
         self.step = Step::Negotiating;
-        self.send_control(Command::Negotiate, now, |file, header| file.opening.offer.request(&header))
+        self.send_control(SmbCommand::Negotiate, now, |file, header| file.opening.offer.request(&header))
     }
 
     pub(super) fn send_close(&mut self, now: Nanos) -> Result<(), FileLoss> {
         self.step = Step::Closing;
-        self.send_control(Command::Close, now, |file, header| files::close_or_flush(&header, file.file_id))
+        self.send_control(SmbCommand::Close, now, |file, header| files::close_or_flush(&header, file.file_id))
     }
 
     /// The answer to the step's request. `message` is whole, and its signature is right if it has one.
@@ -99,7 +42,7 @@ impl RemoteFile {
             Step::Creating => self.created(message, status, now),
             Step::Extending if status == Status::SUCCESS => {
                 self.step = Step::Sizing;
-                self.send_control(Command::QueryInfo, now, |file, header| {
+                self.send_control(SmbCommand::QueryInfo, now, |file, header| {
                     files::query_size(&header, file.file_id)
                 })
             }
@@ -111,7 +54,7 @@ impl RemoteFile {
             Step::Extending | Step::Sizing => Err(FileLoss::size(status, &self.address.path)),
             Step::Closing => {
                 self.step = Step::LoggingOff;
-                self.send_control(Command::Logoff, now, |_, header| files::empty(&header))
+                self.send_control(SmbCommand::Logoff, now, |_, header| files::empty(&header))
             }
             Step::LoggingOff => Err(FileLoss::Closed),
             Step::Connecting | Step::Open => {
@@ -148,7 +91,7 @@ impl RemoteFile {
 
     fn send_session_setup(&mut self, token: &[u8], now: Nanos) -> Result<(), FileLoss> {
         let (mode, capabilities) = (self.opening.offer.security_mode(), self.opening.offer.capabilities());
-        self.send_control(Command::SessionSetup, now, |_, header| {
+        self.send_control(SmbCommand::SessionSetup, now, |_, header| {
             session_setup(&header, mode, capabilities, token)
         })
     }
@@ -178,7 +121,8 @@ impl RemoteFile {
         let (sign, seal) = (self.options.signing, self.options.encryption);
         if setup.is_guest {
             if sign == SigningChoice::On || seal.is_required() || chosen.signing_required {
-                let words = "the server logged the user in as a guest, whose messages cannot be protected; name a user that it knows";
+                let words = "the server logged the user in as a guest, whose messages cannot be protected; \
+                     name a user that it knows";
                 return Err(FileLoss::Options(words.to_owned()));
             }
             self.is_guest = true;
@@ -194,7 +138,7 @@ impl RemoteFile {
             }
         }
         self.step = Step::TreeConnecting;
-        self.send_control(Command::TreeConnect, now, |file, header| {
+        self.send_control(SmbCommand::TreeConnect, now, |file, header| {
             tree_connect(&header, &file.address.host, &file.address.share)
         })
     }
@@ -231,7 +175,7 @@ impl RemoteFile {
         }
         self.tree_id = tree.id;
         self.step = Step::Creating;
-        self.send_control(Command::Create, now, |file, header| {
+        self.send_control(SmbCommand::Create, now, |file, header| {
             files::create(&header, &file.address.path, file.open_mode())
         })
     }
@@ -245,7 +189,7 @@ impl RemoteFile {
         match self.mode.create_bytes {
             Some(wanted) if self.size_bytes < wanted => {
                 self.step = Step::Extending;
-                self.send_control(Command::SetInfo, now, |file, header| {
+                self.send_control(SmbCommand::SetInfo, now, |file, header| {
                     files::set_size(&header, file.file_id, wanted)
                 })
             }
@@ -259,6 +203,6 @@ impl RemoteFile {
     fn open(&mut self) {
         self.step = Step::Open;
         self.state = SmbFileState::Ready;
-        self.reader.set_length_max(self.max_io_bytes + super::receive::CONTROL_BYTES_MAX);
+        self.reader.set_length_max(self.max_io_bytes + CONTROL_BYTES_MAX);
     }
 }

@@ -11,6 +11,15 @@ use crate::wire::negotiate::Negotiated;
 use linerate_io::{Outgoing, Seg};
 use zerocopy::FromBytes;
 
+/// A whole request that waits to be sent.
+#[derive(Debug)]
+pub(super) struct ControlMessage {
+    pub(super) bytes: Vec<u8>,
+    pub(super) sender: Sender,
+    /// It is signed even if I/Os are not.
+    pub(super) sign: bool,
+}
+
 /// The state of a session. Without keys nothing is signed or encrypted.
 #[derive(Debug, Default)]
 pub(super) struct Protection {
@@ -57,27 +66,22 @@ impl Protection {
         opening.open(self.session_id, sealed)
     }
 
-    /// Appends a whole request; `sign` signs it even if the others are not signed.
-    pub(super) fn push_message(
-        &mut self,
-        out: &mut Outgoing,
-        message: &mut [u8],
-        sign: bool,
-        sender: Sender,
-    ) {
+    /// Appends a whole request.
+    pub(super) fn push_message(&mut self, out: &mut Outgoing, message: ControlMessage) {
+        let ControlMessage { mut bytes, sender, sign } = message;
         if self.seals {
-            let place = sealed_place(out, message.len());
-            place[SEALED_HEADER_BYTES..].copy_from_slice(message);
+            let place = sealed_place(out, bytes.len());
+            place[SEALED_HEADER_BYTES..].copy_from_slice(&bytes);
             self.seal(place);
             return;
         }
         if let Some(key) = self.signing.as_ref().filter(|_| sign || self.signs) {
-            let message_id = set_signed(message);
-            let signature = key.start(message, message_id, sender).finish();
-            message[SIGNATURE_AT].copy_from_slice(&signature);
+            let message_id = set_signed(&mut bytes);
+            let signature = key.start(&bytes, message_id, sender).finish();
+            bytes[SIGNATURE_AT].copy_from_slice(&signature);
         }
-        out.push_bytes(&plain_prefix(message.len()));
-        out.push_bytes(message);
+        out.push_bytes(&plain_prefix(bytes.len()));
+        out.push_bytes(&bytes);
     }
 
     /// Appends a request of an I/O: `head_bytes` that `write` fills in, then the data of a write.

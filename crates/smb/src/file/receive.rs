@@ -5,49 +5,18 @@
 //! next receive puts it directly into that segment. All other messages are collected and handled as a whole, and so are
 //! encrypted ones.
 
+use super::incoming::{CONTROL_BYTES_MAX, Incoming, ReadData};
 use super::tasks::{Purpose, SmbTask, TaskSlot};
 use super::{FileContext, FileLoss, RemoteFile};
 use crate::crypto::signing::Sender;
 use crate::event::{AttachedRegions, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink};
 use crate::wire::files;
 use crate::wire::frame::{HEAD_BYTES, MessagePart, is_sealed};
-use crate::wire::header::{Command, MessageHeader, SIGNATURE_AT, UNSOLICITED};
+use crate::wire::header::{MessageHeader, SIGNATURE_AT, SmbCommand, UNSOLICITED};
 use crate::wire::part;
 use crate::wire::status::Status;
 use linerate_io::{Buffer, Driver, Handle, Seg};
 use std::io;
-
-/// The longest message without read data.
-pub(super) const CONTROL_BYTES_MAX: u32 = 128 * 1024;
-/// A rest of read data at least this long is received straight into the caller's segment; below it, a copy out of the
-/// receive buffer costs less than a receive of its own.
-const DIRECT_BYTES_MIN: u32 = 16 * 1024;
-
-/// What the arriving message is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Incoming {
-    /// Nothing of interest.
-    Ignored,
-    /// Collected, then handled.
-    Whole,
-    /// Collected, then decrypted.
-    Sealed,
-    /// The data of a READ.
-    Read(ReadData),
-}
-
-/// The data of a READ response behind its head.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReadData {
-    task: TaskSlot,
-    into: Option<Seg>,
-    /// Bytes between the head and the data.
-    skip: u32,
-    /// Bytes of data.
-    len: u32,
-    /// Bytes of the message behind its head.
-    rest_len: u32,
-}
 
 impl RemoteFile {
     /// Returns the buffer to the driver, and the segment for long read data.
@@ -269,7 +238,7 @@ impl RemoteFile {
         }
         let task = self.end(slot);
         match task.purpose {
-            Purpose::Control(Command::Echo) => Ok(()),
+            Purpose::Control(SmbCommand::Echo) => Ok(()),
             Purpose::Control(_) => self.step_answered(message, cx),
             Purpose::Io(io) => {
                 let result = io_result(&io, &task, message, status, cx.regions)?;
@@ -284,28 +253,6 @@ impl RemoteFile {
         let task = self.tasks.remove(slot);
         self.credits.end(task.charge);
         task
-    }
-}
-
-impl ReadData {
-    /// Where the data go that are missing, while `remaining` bytes of the message are; None: they are few or dropped.
-    fn missing(&self, remaining: u32) -> Option<Seg> {
-        let seg = self.into?;
-        let done = (self.rest_len - remaining).checked_sub(self.skip)?;
-        let len = self.len.checked_sub(done)?;
-        (len >= DIRECT_BYTES_MIN).then_some(Seg { offset: seg.offset + u64::from(done), len, ..seg })
-    }
-
-    /// Stores the data among some bytes behind the head.
-    #[inline]
-    fn store(&self, bytes: &[u8], offset: u32, regions: &AttachedRegions) {
-        let Some(seg) = self.into else { return };
-        let start = offset.max(self.skip);
-        let end = (offset + bytes.len() as u32).min(self.skip + self.len);
-        if start < end {
-            let part = &bytes[(start - offset) as usize..(end - offset) as usize];
-            regions.of(seg).write(seg.offset + u64::from(start - self.skip), part);
-        }
     }
 }
 

@@ -2,23 +2,15 @@
 //!
 //! A request gets its number and its credits when it is sent, not when it is queued, so none is lost while it waits.
 
+use super::protection::ControlMessage;
 use super::tasks::{Purpose, SmbTask};
 use super::{CreditWait, FileLoss, RemoteFile, SmbFileState};
 use crate::crypto::signing::Sender;
 use crate::event::{AttachedRegions, SmbIo, SmbOp};
 use crate::wire::files;
-use crate::wire::header::{Command, MessageHeader};
+use crate::wire::header::{MessageHeader, SmbCommand};
 use linerate_io::{Driver, Nanos, Outgoing};
 use zerocopy::little_endian::{U32, U64};
-
-/// A whole request that waits to be sent.
-#[derive(Debug)]
-pub(super) struct ControlMessage {
-    bytes: Vec<u8>,
-    sender: Sender,
-    /// It is signed even if I/Os are not.
-    sign: bool,
-}
 
 impl RemoteFile {
     /// Passes the queued requests to the driver and receives again. While a send is in progress, new requests wait for
@@ -39,8 +31,8 @@ impl RemoteFile {
     }
 
     fn push_control(&mut self, out: &mut Outgoing) {
-        for mut message in self.control.drain(..) {
-            self.protection.push_message(out, &mut message.bytes, message.sign, message.sender);
+        for message in self.control.drain(..) {
+            self.protection.push_message(out, message);
         }
     }
 
@@ -89,8 +81,9 @@ impl RemoteFile {
                 });
             }
             SmbOp::Flush => {
-                let mut message = files::close_or_flush(header, file_id);
-                self.protection.push_message(out, &mut message, false, Sender::Client);
+                let bytes = files::close_or_flush(header, file_id);
+                let message = ControlMessage { bytes, sender: Sender::Client, sign: false };
+                self.protection.push_message(out, message);
             }
         }
     }
@@ -107,7 +100,7 @@ impl RemoteFile {
             return Err(FileLoss::Credits { granted, needed });
         }
         self.has_asked_for_credits = true;
-        self.send_control(Command::Echo, now, |_, header| files::empty(&header))?;
+        self.send_control(SmbCommand::Echo, now, |_, header| files::empty(&header))?;
         self.push_control(out);
         Ok(())
     }
@@ -115,7 +108,7 @@ impl RemoteFile {
     /// Queues a request of opening or closing, or an ECHO.
     pub(super) fn send_control(
         &mut self,
-        command: Command,
+        command: SmbCommand,
         now: Nanos,
         make: impl FnOnce(&Self, MessageHeader) -> Vec<u8>,
     ) -> Result<(), FileLoss> {
@@ -126,11 +119,11 @@ impl RemoteFile {
         header.session_id = U64::new(self.session_id);
         header.tree_id = U32::new(self.tree_id);
         let bytes = make(self, header);
-        if matches!(command, Command::Negotiate | Command::SessionSetup) {
+        if matches!(command, SmbCommand::Negotiate | SmbCommand::SessionSetup) {
             self.opening.preauth.add(&bytes);
         }
         // MS-SMB2 3.2.4.1.1: of 3.1.1 the TREE_CONNECT is signed even if nothing else is.
-        let sign = command == Command::TreeConnect && self.protection.has_keys();
+        let sign = command == SmbCommand::TreeConnect && self.protection.has_keys();
         self.control.push(ControlMessage { bytes, sender: Sender::Client, sign });
         self.tasks.insert(SmbTask::new(ticket, Purpose::Control(command), now));
         Ok(())
@@ -138,7 +131,7 @@ impl RemoteFile {
 
     /// Queues a CANCEL (MS-SMB2 3.2.4.24): it costs no credit, and has the number of the request that it cancels.
     pub(super) fn queue_cancel(&mut self, message_id: u64, async_id: Option<u64>) {
-        let mut header = MessageHeader::request(Command::Cancel, message_id, 0, 0);
+        let mut header = MessageHeader::request(SmbCommand::Cancel, message_id, 0, 0);
         header.session_id = U64::new(self.session_id);
         if let Some(id) = async_id {
             header.set_async_id(id);

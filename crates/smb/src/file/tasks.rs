@@ -5,7 +5,7 @@
 
 use super::credits::Ticket;
 use crate::event::{SmbIo, SmbIoError};
-use crate::wire::header::Command;
+use crate::wire::header::SmbCommand;
 use linerate_io::Nanos;
 
 /// Numbers between the oldest request in flight and the newest; more than there are credits.
@@ -22,7 +22,7 @@ pub(super) enum Purpose {
     /// An I/O of the caller.
     Io(SmbIo),
     /// A step of opening or closing, or an ECHO.
-    Control(Command),
+    Control(SmbCommand),
 }
 
 /// A request in flight.
@@ -50,7 +50,7 @@ impl SmbTask {
     }
 
     /// Its command.
-    pub(super) fn command(&self) -> Command {
+    pub(super) fn command(&self) -> SmbCommand {
         match self.purpose {
             Purpose::Io(io) => io.op.command(),
             Purpose::Control(command) => command,
@@ -60,11 +60,11 @@ impl SmbTask {
 
 impl crate::event::SmbOp {
     /// The command that does it.
-    pub(super) fn command(self) -> Command {
+    pub(super) fn command(self) -> SmbCommand {
         match self {
-            Self::Read(_) => Command::Read,
-            Self::Write { .. } => Command::Write,
-            Self::Flush => Command::Flush,
+            Self::Read(_) => SmbCommand::Read,
+            Self::Write { .. } => SmbCommand::Write,
+            Self::Flush => SmbCommand::Flush,
         }
     }
 }

@@ -26,7 +26,7 @@ pub const FLAG_SIGNED: u32 = 0x8;
 /// Commands (MS-SMB2 2.2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
-pub enum Command {
+pub enum SmbCommand {
     /// NEGOTIATE
     Negotiate = 0,
     /// `SESSION_SETUP`
@@ -55,7 +55,7 @@ pub enum Command {
     SetInfo = 17,
 }
 
-impl Command {
+impl SmbCommand {
     /// The name in the standard.
     pub const fn name(self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ pub struct MessageHeader {
 
 impl MessageHeader {
     /// The header of a request without session and tree.
-    pub fn request(command: Command, message_id: u64, credit_charge: u16, credits: u16) -> Self {
+    pub fn request(command: SmbCommand, message_id: u64, credit_charge: u16, credits: u16) -> Self {
         Self {
             protocol_id: PROTOCOL_ID,
             structure_size: U16::new(HEADER_BYTES as u16),
@@ -143,7 +143,7 @@ impl MessageHeader {
     }
 
     /// Whether the message is the answer to a command.
-    pub fn is(&self, command: Command) -> bool {
+    pub fn is(&self, command: SmbCommand) -> bool {
         self.command.get() == command as u16
     }
 
