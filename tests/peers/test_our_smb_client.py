@@ -128,3 +128,20 @@ def test_a_server_that_ends_fails_the_run_with_its_reason(tmp_path: Path) -> Non
     run = RunDirectory.open(tmp_path / "gone")
     assert run.manifest.state == "failed"
     assert run.intervals["ios"].sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (
+            ("run", "--preset", "anvil", "--target", "smb://h/s/f", "--set", "smb.dialect=1.0"),
+            "smb.dialect=1.0",
+        ),
+        (("run", "--preset", "anvil", "--target", "smb://h/s/f", "--set", "smb.nothing=1"), "smb.nothing=1"),
+        (("probe", "smb://h/s/f"), "a probe is for a path to an iSCSI volume"),
+    ],
+)
+def test_what_a_share_does_not_have_is_refused(words: tuple[str, ...], part: str) -> None:
+    done = linerate(*words)
+    assert done.returncode == 2, done.stderr
+    assert part in done.stderr

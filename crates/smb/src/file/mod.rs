@@ -34,7 +34,7 @@ use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
 use protection::{ControlMessage, Protection};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use steps::{Opening, Step};
+use steps::{FileOpening, SmbStep};
 use tasks::TasksInFlight;
 
 /// Receive memory of one connection. It fits into a core's second-level cache.
@@ -96,8 +96,8 @@ pub(crate) struct RemoteFile {
     user: String,
     mode: SmbMode,
     pub(crate) state: SmbFileState,
-    step: Step,
-    opening: Opening,
+    step: SmbStep,
+    opening: FileOpening,
     /// When opening or closing must be done.
     deadline: Nanos,
     command_timeout_ns: Nanos,
@@ -180,8 +180,8 @@ impl RemoteFile {
             user,
             mode,
             state: SmbFileState::Opening,
-            step: Step::Connecting,
-            opening: Opening::new(options, credentials, &address.host),
+            step: SmbStep::Connecting,
+            opening: FileOpening::new(options, credentials, &address.host),
             deadline: driver.now() + nanos(options.login_timeout_s),
             command_timeout_ns: nanos(options.command_timeout_s),
             peer,

@@ -2,7 +2,7 @@
 //! the next step; `steps.rs` has the table.
 
 use super::incoming::CONTROL_BYTES_MAX;
-use super::steps::Step;
+use super::steps::SmbStep;
 use super::{FileContext, FileLoss, RemoteFile, SmbFileState};
 use crate::auth::Logon;
 use crate::crypto::keys::SessionKeys;
@@ -17,12 +17,12 @@ use linerate_io::Nanos;
 
 impl RemoteFile {
     pub(super) fn send_negotiate(&mut self, now: Nanos) -> Result<(), FileLoss> {
-        self.step = Step::Negotiating;
+        self.step = SmbStep::Negotiating;
         self.send_control(SmbCommand::Negotiate, now, |file, header| file.opening.offer.request(&header))
     }
 
     pub(super) fn send_close(&mut self, now: Nanos) -> Result<(), FileLoss> {
-        self.step = Step::Closing;
+        self.step = SmbStep::Closing;
         self.send_control(SmbCommand::Close, now, |file, header| files::close_or_flush(&header, file.file_id))
     }
 
@@ -35,29 +35,29 @@ impl RemoteFile {
         let header = MessageHeader::parse(message)?;
         let (status, now) = (header.status(), cx.now);
         match self.step {
-            Step::Negotiating => self.negotiated(message, status, now),
-            Step::Challenged => self.challenged(message, header, now),
-            Step::LoggingOn => self.logged_on(message, header, now),
-            Step::TreeConnecting => self.tree_connected(message, status, now),
-            Step::Creating => self.created(message, status, now),
-            Step::Extending if status == Status::SUCCESS => {
-                self.step = Step::Sizing;
+            SmbStep::Negotiating => self.negotiated(message, status, now),
+            SmbStep::Challenged => self.challenged(message, header, now),
+            SmbStep::LoggingOn => self.logged_on(message, header, now),
+            SmbStep::TreeConnecting => self.tree_connected(message, status, now),
+            SmbStep::Creating => self.created(message, status, now),
+            SmbStep::Extending if status == Status::SUCCESS => {
+                self.step = SmbStep::Sizing;
                 self.send_control(SmbCommand::QueryInfo, now, |file, header| {
                     files::query_size(&header, file.file_id)
                 })
             }
-            Step::Sizing if status == Status::SUCCESS => {
+            SmbStep::Sizing if status == Status::SUCCESS => {
                 self.size_bytes = files::queried_size(message)?;
                 self.open();
                 Ok(())
             }
-            Step::Extending | Step::Sizing => Err(FileLoss::size(status, &self.address.path)),
-            Step::Closing => {
-                self.step = Step::LoggingOff;
+            SmbStep::Extending | SmbStep::Sizing => Err(FileLoss::size(status, &self.address.path)),
+            SmbStep::Closing => {
+                self.step = SmbStep::LoggingOff;
                 self.send_control(SmbCommand::Logoff, now, |_, header| files::empty(&header))
             }
-            Step::LoggingOff => Err(FileLoss::Closed),
-            Step::Connecting | Step::Open => {
+            SmbStep::LoggingOff => Err(FileLoss::Closed),
+            SmbStep::Connecting | SmbStep::Open => {
                 Err(FileLoss::Protocol("an answer to a request that was not sent"))
             }
         }
@@ -84,16 +84,14 @@ impl RemoteFile {
         if self.max_io_bytes == 0 {
             return Err(FileLoss::Protocol("it permits no READ or no WRITE"));
         }
-        self.step = Step::Challenged;
+        self.step = SmbStep::Challenged;
         let token = Logon::start();
         self.send_session_setup(&token, now)
     }
 
     fn send_session_setup(&mut self, token: &[u8], now: Nanos) -> Result<(), FileLoss> {
-        let (mode, capabilities) = (self.opening.offer.security_mode(), self.opening.offer.capabilities());
-        self.send_control(SmbCommand::SessionSetup, now, |_, header| {
-            session_setup(&header, mode, capabilities, token)
-        })
+        let mode = self.opening.offer.security_mode();
+        self.send_control(SmbCommand::SessionSetup, now, |_, header| session_setup(&header, mode, token))
     }
 
     fn challenged(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
@@ -103,7 +101,7 @@ impl RemoteFile {
         self.opening.preauth.add(message);
         self.session_id = header.session_id.get();
         let answer = self.opening.logon.answer(SessionSetup::parse(message)?.token)?;
-        self.step = Step::LoggingOn;
+        self.step = SmbStep::LoggingOn;
         self.send_session_setup(&answer.token, now)?;
         let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
         let keys =
@@ -137,7 +135,7 @@ impl RemoteFile {
                 self.start_sealing("the server")?;
             }
         }
-        self.step = Step::TreeConnecting;
+        self.step = SmbStep::TreeConnecting;
         self.send_control(SmbCommand::TreeConnect, now, |file, header| {
             tree_connect(&header, &file.address.host, &file.address.share)
         })
@@ -174,7 +172,7 @@ impl RemoteFile {
             self.start_sealing("the share")?;
         }
         self.tree_id = tree.id;
-        self.step = Step::Creating;
+        self.step = SmbStep::Creating;
         self.send_control(SmbCommand::Create, now, |file, header| {
             files::create(&header, &file.address.path, file.open_mode())
         })
@@ -188,7 +186,7 @@ impl RemoteFile {
         (self.file_id, self.size_bytes) = files::opened(message)?;
         match self.mode.create_bytes {
             Some(wanted) if self.size_bytes < wanted => {
-                self.step = Step::Extending;
+                self.step = SmbStep::Extending;
                 self.send_control(SmbCommand::SetInfo, now, |file, header| {
                     files::set_size(&header, file.file_id, wanted)
                 })
@@ -201,7 +199,7 @@ impl RemoteFile {
     }
 
     fn open(&mut self) {
-        self.step = Step::Open;
+        self.step = SmbStep::Open;
         self.state = SmbFileState::Ready;
         self.reader.set_length_max(self.max_io_bytes + CONTROL_BYTES_MAX);
     }

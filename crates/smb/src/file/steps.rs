@@ -22,7 +22,7 @@ use crate::wire::negotiate::SmbOffer;
 
 /// See the module text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SmbStep {
     Connecting,
     Negotiating,
     Challenged,
@@ -38,13 +38,13 @@ pub(super) enum Step {
 
 /// Values that are needed until the file is open.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct FileOpening {
     pub(super) offer: SmbOffer,
     pub(super) logon: Logon,
     pub(super) preauth: PreauthHash,
 }
 
-impl Opening {
+impl FileOpening {
     pub(super) fn new(options: &SmbOptions, credentials: SmbCredentials, host: &str) -> Self {
         let offer = SmbOffer {
             dialects: options.dialects(),

@@ -161,11 +161,6 @@ impl SmbOffer {
         if self.signing_required { SIGNING_REQUIRED } else { SIGNING_ENABLED }
     }
 
-    /// The capabilities on the wire.
-    pub fn capabilities(&self) -> u32 {
-        CAP_LARGE_MTU | if self.ciphers.is_empty() { 0 } else { CAP_ENCRYPTION }
-    }
-
     /// The request.
     pub fn request(&self, header: &MessageHeader) -> Vec<u8> {
         let dialects: Vec<u8> =
@@ -178,7 +173,8 @@ impl SmbOffer {
         };
         // A client without dialects of 3.x reports no capabilities that belong to them.
         if self.dialects.iter().any(|dialect| *dialect >= Dialect::Smb300) {
-            body.capabilities = U32::new(self.capabilities());
+            let encryption = if self.ciphers.is_empty() { 0 } else { CAP_ENCRYPTION };
+            body.capabilities = U32::new(CAP_LARGE_MTU | encryption);
         }
         let mut rest = dialects;
         if self.dialects.contains(&Dialect::Smb311) {
