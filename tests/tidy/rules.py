@@ -51,12 +51,13 @@ CRATE_EDGES = {
     "storage": {"blame", "io"},
     "iscsi-target": {"blame", "storage", "iscsi-initiator", "scsi", "iscsi-proto", "io"},
     "iscsi-initiator": {"blame", "scsi-proto", "iscsi-proto", "io"},
-    "load": {"blame", "storage", "iscsi-initiator", "io", "iscsi-proto"},
+    "smb": {"blame", "io"},
+    "load": {"blame", "storage", "iscsi-initiator", "smb", "io", "iscsi-proto"},
     "sim": {"storage", "io", "iscsi-proto", "scsi", "iscsi-target", "iscsi-initiator", "load", "link"},
     "link": set(),
     "vhdx": {"blame"},
     "fabric": {"blame", "link", "io"},
-    "py": {"blame", "storage", "iscsi-target", "iscsi-initiator", "load", "io", "fabric"},
+    "py": {"blame", "storage", "iscsi-target", "iscsi-initiator", "smb", "load", "io", "fabric"},
 }
 # For tests only, a crate may also use these.
 CRATE_DEV_EDGES = {

@@ -105,6 +105,32 @@ class SessionSpec(FrozenSpec):
         return self.model_copy(update={k: v for k, v in over.model_dump().items() if v is not None})
 
 
+class SmbSpec(FrozenSpec):
+    """What an SMB session asks for. None means: leave it to the client's default. Unset options are left out of the
+    JSON."""
+
+    signing: Literal["auto", "on", "off"] | None = None
+    """auto (if the server requires it), on, or off (a server that requires it fails the run)."""
+    encryption: (
+        Literal["auto", "off", "on", "aes-128-ccm", "aes-128-gcm", "aes-256-ccm", "aes-256-gcm"] | None
+    ) = None
+    """auto (if the server or the share requires it), off, on (the server's choice), or a cipher."""
+    dialect: Literal["2.1", "3.0", "3.0.2", "3.1.1"] | None = None
+    """The only dialect that is offered; unset: all of them."""
+    login_timeout_s: PositiveFloat | None = None
+    """How long connecting, logging on and opening the file may take."""
+    command_timeout_s: PositiveFloat | None = None
+    """How long one request may take before it is cancelled."""
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    def merged(self, over: SmbSpec) -> SmbSpec:
+        """These options with every option that is set in `over` replaced."""
+        return self.model_copy(update=over.model_dump())
+
+
 MultipathPolicy = Literal[
     "failover_only",
     "round_robin",
@@ -162,13 +188,14 @@ class VolumeSpec(FrozenSpec):
     name: str = Field(min_length=1)
     """The name that streams and results use."""
     url: str
-    """`iscsi://host:port/iqn/lun`, `file:/path`, `null:bytes` or `array:NAME`; never holds a user or a secret."""
+    """`iscsi://host:port/iqn/lun`, `smb://host:port/share/file`, `file:/path`, `null:bytes` or `array:NAME`; never
+    holds a user or a secret."""
     netns: str | None = Field(default=None, pattern="^/")
     """Path of the network namespace that the volume is reached from; null: this process's."""
     user: str | None = None
-    """CHAP user."""
+    """CHAP user; SMB: the user, as `user` or `DOMAIN\\user`."""
     secret: SecretStr | None = None
-    """CHAP secret; shown as stars everywhere but in `RunSpec.seam_json`."""
+    """CHAP secret; SMB: the password. Shown as stars everywhere but in `RunSpec.seam_json`."""
     mutual_user: str | None = None
     """CHAP user under which the target proves itself."""
     mutual_secret: SecretStr | None = None
@@ -184,19 +211,23 @@ class VolumeSpec(FrozenSpec):
     create: bool = False
     """Make or lengthen the file so that it holds `first_byte + size_bytes`."""
     durable_writes: bool = False
-    """Each write is on stable storage before it completes (FUA, O_DSYNC)."""
+    """Each write is on stable storage before it completes (FUA, O_DSYNC, write through)."""
     session: Literal["own", "shared"] = "own"
     """own: one iSCSI session for this volume; shared: one per target and worker."""
     iscsi: SessionSpec = SessionSpec()
     """Options of the iSCSI session."""
+    smb: SmbSpec = SmbSpec()
+    """Options of the SMB session."""
     paths: tuple[PathSpec, ...] = ()
     """Its paths; without any there is one, the URL's own."""
     multipath: MultipathSpec = MultipathSpec()
     """How I/O is spread over `paths`."""
 
     @model_serializer(mode="wrap")
-    def _multipath_where_there_are_paths(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _options_where_they_apply(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = handler(self)
+        if not values["smb"]:
+            del values["smb"]
         if not self.paths:
             del values["paths"], values["multipath"]
         return values
