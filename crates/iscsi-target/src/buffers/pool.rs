@@ -161,15 +161,22 @@ impl ChunkPool {
         }
     }
 
-    /// Copies parts of a volume in memory into lent chunks of the same length.
-    pub(crate) fn copy_from<'a>(&self, segs: &[Seg], parts: impl Iterator<Item = Part<'a>>) {
-        let mut at = 0;
+    /// Copies parts of a volume in memory into lent chunks, from byte `at` on. Returns the checksum of the copied bytes.
+    pub(crate) fn copy_from<'a>(
+        &self,
+        segs: &[Seg],
+        mut at: u32,
+        parts: impl Iterator<Item = Part<'a>>,
+    ) -> Crc32c {
+        let mut crc = Crc32c::EMPTY;
         for part in parts {
             part.region.for_each_chunk(part.offset, part.len, |bytes| {
+                crc = crc.update(bytes);
                 self.write(segs, at, bytes);
                 at += bytes.len() as u32;
             });
         }
+        crc
     }
 
     /// Repeats `pattern` over all of the chunks. The length of the pattern is a power of two, so chunks hold whole

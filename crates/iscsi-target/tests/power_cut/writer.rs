@@ -128,7 +128,7 @@ impl Writer {
             // A file that is missing or short holds nothing there.
             let place = volume.get(block as usize * BLOCK_BYTES..).and_then(|rest| rest.get(..BLOCK_BYTES));
             let bytes = place.unwrap_or(&[0; BLOCK_BYTES]);
-            let mut found = bytes.chunks(SECTOR_BYTES).map(|sector| version_of(block, sector));
+            let found = bytes.chunks(SECTOR_BYTES).map(|sector| version_of(block, sector));
             let bad = found.clone().find(|found| !found.is_some_and(|at| (least..=most).contains(&at)));
             bad.map(|found| format!("block {block} holds {found:?}, not {least} to {most}"))
         };
