@@ -45,7 +45,7 @@ def main(words: list[str]) -> NoReturn:
 
 
 def _reason() -> str:
-    """Why this machine cannot, whatever is installed; empty if it can."""
+    """Why this machine cannot, even with all packages installed; empty if it can."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return (
             f"the virtual machine is Linux on x86_64, and this is {platform.system()} on {platform.machine()}"

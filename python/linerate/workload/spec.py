@@ -45,10 +45,22 @@ class FrozenSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class SessionSpec(FrozenSpec):
+class OptionsSpec(FrozenSpec):
+    """Options that may be left to a client's default: None, which is left out of the JSON."""
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    def merged(self, over: Self) -> Self:
+        """These options with every option that is set in `over` replaced."""
+        return self.model_copy(update=over.model_dump())
+
+
+class SessionSpec(OptionsSpec):
     """What an iSCSI session asks for (RFC 7143 section 13) and how its TCP connection is set up.
 
-    None means: leave it to the initiator's default. Unset options are left out of the JSON.
+    None means: leave it to the initiator's default.
     """
 
     initiator_name: str | None = None
@@ -96,18 +108,9 @@ class SessionSpec(FrozenSpec):
     connection_policy: Literal["round_robin", "least_queue_depth"] | None = None
     """Which connection a command takes; unset: each in turn."""
 
-    @model_serializer(mode="wrap")
-    def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
 
-    def merged(self, over: SessionSpec) -> SessionSpec:
-        """These options with every option that is set in `over` replaced."""
-        return self.model_copy(update={k: v for k, v in over.model_dump().items() if v is not None})
-
-
-class SmbSpec(FrozenSpec):
-    """What an SMB session asks for. None means: leave it to the client's default. Unset options are left out of the
-    JSON."""
+class SmbSpec(OptionsSpec):
+    """What an SMB session asks for. None means: leave it to the client's default."""
 
     signing: Literal["auto", "on", "off"] | None = None
     """auto (if the server requires it), on, or off (a server that requires it fails the run)."""
@@ -121,14 +124,6 @@ class SmbSpec(FrozenSpec):
     """How long connecting, logging on and opening the file may take."""
     command_timeout_s: PositiveFloat | None = None
     """How long one request may take before it is cancelled."""
-
-    @model_serializer(mode="wrap")
-    def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
-
-    def merged(self, over: SmbSpec) -> SmbSpec:
-        """These options with every option that is set in `over` replaced."""
-        return self.model_copy(update=over.model_dump())
 
 
 MultipathPolicy = Literal[

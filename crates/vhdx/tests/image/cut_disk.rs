@@ -186,7 +186,7 @@ impl CutDisk {
                 Change::Length(_) => {}
             }
         }
-        // A sector beyond the end is lost, whatever the disk has kept.
+        // A sector beyond the end is lost, also if the disk has kept it.
         content.cut_to_length();
         Self {
             now: content.clone(),
