@@ -2,10 +2,10 @@
 
 use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
-use crate::event::{AttachedRegions, SmbFileId, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
+use crate::event::{SmbFileId, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
 use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
-use linerate_io::{Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
+use linerate_io::{AttachedRegions, Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use std::sync::Arc;
 
 /// The time between two checks for late requests.

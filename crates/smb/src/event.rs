@@ -2,8 +2,7 @@
 
 use crate::wire::status::Status;
 use linerate_blame::Blame;
-use linerate_io::{Nanos, Region, RegionId, Seg};
-use std::sync::Arc;
+use linerate_io::{Nanos, Seg};
 
 /// A file of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,30 +155,4 @@ pub enum SmbSubmitError {
     /// The file was not opened for writing.
     #[error("the file is open for reading only")]
     ReadOnly,
-}
-
-/// Regions that segments name, for signatures, encryption and short reads that are copied.
-#[derive(Debug, Default)]
-pub(crate) struct AttachedRegions(Vec<Option<Arc<Region>>>);
-
-impl AttachedRegions {
-    pub(crate) fn insert(&mut self, id: RegionId, region: Arc<Region>) {
-        let index = id.index() as usize;
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, || None);
-        }
-        self.0[index] = Some(region);
-    }
-
-    /// The region of a segment, which the caller has attached.
-    #[inline]
-    pub(crate) fn of(&self, seg: Seg) -> &Region {
-        let region = self.0.get(seg.region.index() as usize).and_then(Option::as_ref);
-        region.expect("segments of I/Os are in regions that were attached to the client")
-    }
-
-    /// Passes the bytes of a segment in pieces.
-    pub(crate) fn for_each(&self, seg: Seg, each: impl FnMut(&[u8])) {
-        self.of(seg).for_each_chunk(seg.offset, u64::from(seg.len), each);
-    }
 }

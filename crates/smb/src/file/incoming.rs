@@ -1,8 +1,7 @@
 //! What an arriving message is, and where the data of a READ response go.
 
 use super::tasks::TaskSlot;
-use crate::event::AttachedRegions;
-use linerate_io::Seg;
+use linerate_io::{AttachedRegions, Seg};
 
 /// The longest message without read data.
 pub(super) const CONTROL_BYTES_MAX: u32 = 128 * 1024;

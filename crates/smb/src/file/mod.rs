@@ -20,8 +20,8 @@ use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
 use crate::crypto::signing::Signing;
 use crate::event::{
-    AttachedRegions, SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp,
-    SmbSink, SmbSubmitError,
+    SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink,
+    SmbSubmitError,
 };
 use crate::options::{SmbOptions, nanos};
 use crate::wire::body::OpenId;
@@ -30,7 +30,7 @@ use crate::wire::frame::MessageReader;
 use crate::wire::negotiate::Negotiated;
 use credits::Credits;
 use incoming::{CONTROL_BYTES_MAX, Incoming};
-use linerate_io::{Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
+use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
 use protection::{ControlMessage, Protection};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -3,12 +3,11 @@
 use crate::crypto::keys::SessionKeys;
 use crate::crypto::sealing::{SealError, SealingKey};
 use crate::crypto::signing::{Sender, Signature, SigningKey};
-use crate::event::AttachedRegions;
 use crate::wire::HEADER_BYTES;
 use crate::wire::frame::{PREFIX_BYTES, prefix};
 use crate::wire::header::{FLAG_SIGNED, MessageHeader, SEALED_HEADER_BYTES, SIGNATURE_AT};
 use crate::wire::negotiate::Negotiated;
-use linerate_io::{Outgoing, Seg};
+use linerate_io::{AttachedRegions, Outgoing, Seg};
 use zerocopy::FromBytes;
 
 /// A whole request that waits to be sent.
@@ -128,7 +127,7 @@ fn sign_io(key: &SigningKey, head: &mut [u8], regions: &AttachedRegions, data: O
     let message_id = set_signed(head);
     let mut signing = key.start(head, message_id, Sender::Client);
     if let Some(seg) = data {
-        regions.for_each(seg, |chunk| signing.update(chunk));
+        regions.for_each_chunk(seg, |chunk| signing.update(chunk));
     }
     signing.finish()
 }

@@ -9,13 +9,13 @@ use super::incoming::{CONTROL_BYTES_MAX, Incoming, ReadData};
 use super::tasks::{Purpose, SmbTask, TaskSlot};
 use super::{FileContext, FileLoss, RemoteFile};
 use crate::crypto::signing::Sender;
-use crate::event::{AttachedRegions, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink};
+use crate::event::{SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink};
 use crate::wire::files;
 use crate::wire::frame::{HEAD_BYTES, MessagePart, is_sealed};
 use crate::wire::header::{MessageHeader, SIGNATURE_AT, SmbCommand, UNSOLICITED};
 use crate::wire::part;
 use crate::wire::status::Status;
-use linerate_io::{Buffer, Driver, Handle, Seg};
+use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Seg};
 use std::io;
 
 impl RemoteFile {
@@ -48,7 +48,7 @@ impl RemoteFile {
         if let Some(seg) = self.direct.take() {
             let direct = (seg.len as usize).min(len);
             if let Some(signing) = &mut self.verifying {
-                cx.regions.for_each(Seg { len: direct as u32, ..seg }, |chunk| signing.update(chunk));
+                cx.regions.for_each_chunk(Seg { len: direct as u32, ..seg }, |chunk| signing.update(chunk));
             }
             self.reader.advance_direct(direct as u32);
             len -= direct;

@@ -6,10 +6,10 @@ use super::protection::ControlMessage;
 use super::tasks::{Purpose, SmbTask};
 use super::{CreditWait, FileLoss, RemoteFile, SmbFileState};
 use crate::crypto::signing::Sender;
-use crate::event::{AttachedRegions, SmbIo, SmbOp};
+use crate::event::{SmbIo, SmbOp};
 use crate::wire::files;
 use crate::wire::header::{MessageHeader, SmbCommand};
-use linerate_io::{Driver, Nanos, Outgoing};
+use linerate_io::{AttachedRegions, Driver, Nanos, Outgoing};
 use zerocopy::little_endian::{U32, U64};
 
 impl RemoteFile {
