@@ -1,7 +1,8 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev wheel test test-all test-rust test-python lint bench fuzz fuzz-smoke sim mutants docs pins clean
+.PHONY: help demo dev wheel test test-all test-rust test-python test-vm lint bench fuzz fuzz-smoke sim mutants docs
+.PHONY: pins clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -44,6 +45,9 @@ test-python: dev
 	@echo "== pytest"
 	$(BIN)/python -m tests $(ARGS)
 
+test-vm: dev ## tests with a virtual machine as a stranger's host (root, Debian; sets up QEMU and an image, or says why not)
+	@$(BIN)/python -m tests.vm $(ARGS)
+
 lint: dev ## formatting, types, stubs, clippy, tidy: nothing is changed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -82,8 +86,9 @@ sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each
 mutants: dev ## take each guard of the code away once: some test of it must fail (over an hour; ARGS=WORD for some)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-docs: dev ## write the tables of settings and the man page from the catalogue and the help texts
+docs: dev ## write the tables of settings and rules, and the man page
 	$(BIN)/python -m tests.settings.tables
+	$(BIN)/python -m tests.advice.tables
 	$(BIN)/python -m tests.install.manpage
 
 wheel: $(VENV)/.run ## one wheel in dist/: pip install dist/linerate_san-*.whl

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from linerate.lab.cpu_idle import POLLING, kept_awake
 
-from . import cases, engine, files, raid, waiting
+from . import cases, digests, engine, files, fresh, raid, waiting
 from .cases import Result, Setting
 
 BINARIES = ("bench-array", "bench-load", "bench-parity", "bench-pool", "rawtcp-server", "rawtcp-client")
@@ -25,6 +25,8 @@ GROUPS = cases.GROUPS | {
     "files": files.files,
     "raid": raid.raid,
     "engine": engine.engine,
+    "fresh": fresh.fresh,
+    "digests": digests.digests,
 }
 
 

@@ -34,6 +34,11 @@ class Kind:
     is_thin: bool
     bars: tuple[tuple[Shape, float], ...]
 
+    @property
+    def has_parity(self) -> bool:
+        """Say whether a small write reads and writes parity."""
+        return self.level in ("raid5", "raid6")
+
 
 KINDS = (
     Kind(
@@ -80,7 +85,15 @@ def engine(setting: Setting) -> Iterator[Result]:
 
 @contextmanager
 def volume(setting: Setting, kind: Kind) -> Iterator[processes.Server]:
-    """Our array with one volume of this kind."""
+    """Our array with one volume of this kind, written once."""
+    with new_volume(setting, kind) as server:
+        processes.fill(setting.directory, server, VOLUME_BYTES)
+        yield server
+
+
+@contextmanager
+def new_volume(setting: Setting, kind: Kind) -> Iterator[processes.Server]:
+    """Our array with one volume of this kind that was never written."""
     disk_bytes = (VOLUME_BYTES + POOL_SPARE_BYTES) // kind.data_disks
     disks = {"name": "d", "count": kind.disks, "size_bytes": disk_bytes}
     storage = processes.raid_storage(kind.level, disks)
@@ -89,5 +102,4 @@ def volume(setting: Setting, kind: Kind) -> Iterator[processes.Server]:
         storage["pools"] = [{"name": "p", "raid_sets": ["r"]}]
         served |= {"kind": "pool", "pool": "p", "size_bytes": VOLUME_BYTES}
     with processes.serve(setting.directory, [served], storage) as server:
-        processes.fill(setting.directory, server, VOLUME_BYTES)
         yield server

@@ -35,6 +35,7 @@ class Shape:
     random_percent: int = 100
     wait: str = "block"
     session: str = "own"
+    data_digest: str = "none"
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,13 @@ def run_spec(shape: Shape, urls: list[str], seconds: float) -> dict[str, Any]:
     """Build the order that the load engine gets."""
     names = [f"sd{number}" for number in range(len(urls))]
     volumes = [
-        {"name": name, "url": url, "outstanding": shape.outstanding, "session": shape.session}
+        {
+            "name": name,
+            "url": url,
+            "outstanding": shape.outstanding,
+            "session": shape.session,
+            "iscsi": {"data_digest": shape.data_digest},
+        }
         for name, url in zip(names, urls, strict=True)
     ]
     stream = {

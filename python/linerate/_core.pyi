@@ -379,10 +379,10 @@ def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
     """
 
 def volume_ends(spec_json: str, /) -> list[_Ends]:
-    """What the first and the last 2 MiB of every iSCSI volume of a RunSpec (version 1) hold; nothing is written.
+    """What the first and the last 2 MiB of every LUN and every file of a share of a RunSpec (version 1) hold.
 
-    LUNs are opened as the run would open them, and raise as it would. `failure` says why a part could not be read;
-    zeros stand for it then.
+    Nothing is written. They are opened as the run would open them, and raise as it would; files that the run creates
+    are left out. `failure` says why a part could not be read; zeros stand for it then.
     """
 
 def host_probe() -> dict[str, Any]:

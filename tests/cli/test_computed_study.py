@@ -59,6 +59,7 @@ def test_the_plan_says_that_it_is_computed(file: Path) -> None:
     assert plan["most_s"] < 6 * 5, "less than the time that it models"
 
 
+@pytest.mark.long
 def test_it_is_stopped_resumed_and_judged(file: Path, tmp_path: Path) -> None:
     place = tmp_path / "out"
     command = [*COMMAND, "run", str(file), "--output", str(place)]
@@ -98,6 +99,7 @@ def _until_a_run_is_kept(journal: Path) -> None:
     raise AssertionError("no run was over in time")
 
 
+@pytest.mark.long
 def test_the_anvil_like_set_runs_on_an_array_file_in_modelled_time(tmp_path: Path) -> None:
     array = tmp_path / "array.toml"
     array.write_text(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from linerate.cluster import divide
+from hypothesis import given
+from hypothesis import strategies as st
+from linerate.cluster import Offset, divide
 from linerate.cluster import load as protocol
+from linerate.cluster.clock import APART_MAX_NS, Drift
 from linerate.cluster.load import ClusterLoad
 from linerate.cluster.wire import packed
 from linerate.errors import HostError, LinerateError, UserError
 from linerate.results import CounterRow, IntervalSample
+from linerate.run import LoadEnd
 from linerate.workload import RunSpec
 
 SPEC = RunSpec.model_validate(
@@ -50,6 +55,7 @@ class _Host:
 
     name: str
     skew_ns: int = 0
+    wall_skew_ns: int = 0
     delay_s: float = 0.0
     raises: Mapping[str, Exception] = field(default_factory=dict)
     alive: bool = True
@@ -57,7 +63,7 @@ class _Host:
     started_at_ns: int = 0
 
     def ask(self, method: str, *arguments: Any) -> _Answer:
-        if method != "clock_ns":
+        if method not in ("clock_ns", "wall_clock_ns"):
             self.asked.append(method)
         if method in self.raises:
             return _Answer(error=self.raises[method])
@@ -73,6 +79,8 @@ class _Host:
             case "clock_ns":
                 time.sleep(self.delay_s)
                 return _Answer(time.monotonic_ns() + self.skew_ns)
+            case "wall_clock_ns":
+                return _Answer(time.time_ns() + self.wall_skew_ns)
             case "start_at":
                 self.started_at_ns = arguments[0]
             case "interval":
@@ -171,6 +179,49 @@ def test_a_slow_answer_or_twenty_do_not_hide_a_clock(monkeypatch: pytest.MonkeyP
             return super().ask(method, *arguments)
 
     assert _start(_Bus(), _Busy("h1")).facts()["cluster"]["h1"]["clock_uncertainty_ns"] <= 2_000_000
+
+
+def _to_the_end(bus: _Bus, load: ClusterLoad, *hosts: _Host) -> LoadEnd:
+    for host in hosts:
+        bus.say(host.name, 0)
+        bus.say(host.name, None)
+    assert _pull(load).ios == 10 * len(hosts)
+    return load.finish()
+
+
+@pytest.mark.parametrize("moved_ms", [80, -80])
+def test_a_clock_that_moves_during_the_load_is_told(moved_ms: int) -> None:
+    bus, one, two = _Bus(), _Host("h1"), _Host("h2", skew_ns=10**12)
+    load = _start(bus, one, two)
+    two.skew_ns += moved_ms * 10**6
+    (event,) = _to_the_end(bus, load, one, two).events
+    assert (event.kind, event.blame) == ("host_clock", "host")
+    found = re.search(r"the clock of host h2 moved ([\d.]+) ms (ahead|behind)", event.message)
+    assert found is not None
+    assert float(found.group(1)) == pytest.approx(80, abs=5)
+    assert found.group(2) == ("ahead" if moved_ms > 0 else "behind")
+
+
+def test_clocks_that_differ_and_stay_so_are_corrected_and_not_told() -> None:
+    bus, one, two = (
+        _Bus(),
+        _Host("h1", skew_ns=-(10**15)),
+        _Host("h2", skew_ns=10**12, wall_skew_ns=-(10**13)),
+    )
+    load = _start(bus, one, two)
+    assert _to_the_end(bus, load, one, two).events == ()
+    wall_ns = load.facts()["cluster"]["h2"]["wall_clock_offset_ns"]
+    assert wall_ns == pytest.approx(-(10**13), abs=10**8), "it is recorded"
+
+
+@given(st.integers(-(10**8), 10**8), st.integers(0, 10**7), st.integers(0, 10**7))
+def test_a_clock_has_moved_too_far_only_where_that_is_sure(
+    moved_ns: int, before_ns: int, after_ns: int
+) -> None:
+    drift = Drift.between(Offset(0, before_ns, 0), Offset(moved_ns, after_ns, 0))
+    possible = (moved_ns - before_ns - after_ns, moved_ns + before_ns + after_ns)
+    assert drift.is_too_far == (possible[0] > APART_MAX_NS or possible[1] < -APART_MAX_NS)
+    assert drift.is_decided == (drift.is_too_far or max(map(abs, possible)) <= APART_MAX_NS)
 
 
 @pytest.mark.parametrize("how", ["its worker ends", "it falls silent", "it does not answer"])

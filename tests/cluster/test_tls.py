@@ -95,6 +95,7 @@ def test_a_worker_without_an_assignment_says_who_starts_it(line: str) -> None:
     assert done.stderr == "no assignment on standard input: a worker is started by `linerate run --hosts`\n"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_no_secret_crosses_in_the_clear(tmp_path: Path) -> None:
     """Every packet of the loopback of a network namespace is kept while two hosts are told a CHAP secret."""

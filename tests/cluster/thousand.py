@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -52,7 +51,7 @@ _JITTER_NS = 50_000.0
 
 
 class _VirtualClock:
-    """The coordinator's time. It goes on while a message is under way."""
+    """The coordinator's time, in place of the module. It goes on while a message is under way."""
 
     def __init__(self) -> None:
         self.now_ns = 1_000_000_000_000
@@ -62,6 +61,9 @@ class _VirtualClock:
 
     def monotonic(self) -> float:
         return self.now_ns / 1e9
+
+    def time_ns(self) -> int:
+        return self.now_ns
 
 
 @dataclass
@@ -108,6 +110,8 @@ class _VirtualHost:
         match method:
             case "clock_ns":
                 return _Answer(ask=self._shows)
+            case "wall_clock_ns":
+                return _Answer(ask=lambda: self.clock.now_ns)
             case "prepare":
                 volumes = [{"name": f"{self.name}/v{number}"} for number in range(_VOLUMES)]
                 return _Answer({"driver": "io_uring", "workers": 2, "volumes": volumes, "spool": "x"})
@@ -176,9 +180,7 @@ def simulate(count: int, folder: Path) -> dict[str, Any]:
         interval, total = (pickle.loads(pickle.dumps(_renamed(this, name))) for this in (one, all_of_it))
         hosts[name] = _VirtualHost(name, clock, chance, interval, total)
     said = _Announcements()
-    with patch.object(
-        protocol, "time", SimpleNamespace(monotonic=clock.monotonic, monotonic_ns=clock.monotonic_ns)
-    ):
+    with patch.object(protocol, "time", clock):
         began, began_ns, memory = time.process_time(), clock.now_ns, _memory_bytes()
         divided = divide(_spec(), tuple(hosts))
         load = ClusterLoad.start(hosts, said, divided, run_id="r", spool="x")

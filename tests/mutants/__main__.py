@@ -56,11 +56,12 @@ class Suite:
 _MODEL = ("-p=linerate-storage", "--test=model")
 _STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=pool_metadata")
 SUITES = {
-    "commit": Suite((("-p=linerate-io",),)),
+    "commit": Suite((("-p=linerate-io",), ("-p=linerate-iscsi-target", "--test=power_cut"))),
     "replication": Suite((("-p=linerate-storage", "--test=replica"), _MODEL)),
     "sessions": Suite((("-p=linerate-sim", "--test=pair"),)),
     "storage": Suite((_STORAGE_PARTS, _MODEL)),
     "verdicts": Suite((("tests/analysis", "tests/study/test_judge.py"),), is_python=True),
+    "vhdx": Suite((("-p=linerate-vhdx", "--lib", "--test=image"),)),
     "windows": Suite((("-p=linerate-iscsi-proto",), ("-p=linerate-sim", "--test=pair"))),
     "write-order": Suite((("-p=linerate-iscsi-initiator", "--lib"), ("-p=linerate-sim", "--test=multipath"))),
 }

@@ -162,6 +162,7 @@ def test_a_thousand_volumes_fit(tmp_path: Path) -> None:
     assert 'class="sortable"' in text
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_fifty_steps_of_many_volumes_fit(tmp_path: Path) -> None:
     load = Load(intervals=4, warmup=0, volumes=70, points=2, read_percent=50)

@@ -43,6 +43,7 @@ def drives(tmp_path: Path) -> str:
     return str(tmp_path / "drives.toml")
 
 
+@pytest.mark.long
 def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
     file, output = workload(tmp_path), tmp_path / "out"
     options = ("--virtual-time", drives, "--target", "array:on-raid10", "--until", "mean=20ms")

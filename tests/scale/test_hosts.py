@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from linerate.errors import HostError
+from linerate.report.scale import write_scale_report
 from linerate.results import RunDirectory, TimedEvent, WorkloadSource
-from linerate.run import Here, Loader
-from linerate.scale import Climb, SearchLimits, Threshold, climb
-from linerate.volumes import Consent
-from linerate.workload import LunMap, Overrides, load_workload
+from linerate.run import Here, Load, LoadEnd, Loader
+from linerate.scale import Climb, Parts, SearchLimits, Threshold, climb
+from linerate.scale.record import ScaleRecord
+from linerate.scale.words import answer_lines
+from linerate.volumes import Cleared, Consent, Look
+from linerate.workload import LunMap, Overrides, RunSpec, load_workload
 
 from tests.cli.conftest import linerate
 from tests.cluster.test_hosts import SSH
@@ -99,3 +105,51 @@ def test_a_search_that_loses_a_host_ends_and_names_it(
     with pytest.raises(HostError, match="001-hosts-2: host h2 was lost"):
         climb(request, lambda reached: None, lambda event: None)
     assert asked == [2]
+
+
+class _MovedClock:
+    """Loads of this process that end as if the clock of a host had moved. A `Loader`."""
+
+    def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
+        return Here().look(spec, names)
+
+    def start(self, cleared: Cleared) -> Load:
+        return _Ends(Here().start(cleared))  # type: ignore[return-value]
+
+
+class _Ends:
+    def __init__(self, load: Load) -> None:
+        self._load = load
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._load, name)
+
+    def finish(self) -> LoadEnd:
+        moved = TimedEvent(0.4, "host_clock", "the clock of host h2 moved 80.0 ms ahead", blame="host")
+        return replace(self._load.finish(), events=(moved,))
+
+
+def test_a_search_whose_hosts_disagree_about_time_is_marked(tmp_path: Path) -> None:
+    file = workload(tmp_path, "0.4s", "0.2s")
+    plan = load_workload(Path(file), overrides=Overrides(luns=LunMap({"*": "null:64m"})))
+    request = Climb(
+        plan,
+        WorkloadSource(name="reads"),
+        "threads",
+        Threshold("mean", 1000.0),
+        SearchLimits(1000.0, least=1, most=1),
+        tmp_path / "out",
+        Consent.nothing(),
+        _MovedClock(),
+        parts=Parts(False, False),
+    )
+    procedure = climb(request, lambda reached: None, lambda event: None)
+    marks = [line for line in answer_lines("threads", request.threshold, procedure) if "Caution" in line]
+    assert len(marks) == len(procedure.runs) > 0
+    assert marks[0] == "Caution: a run at 1: the clock of host h2 moved 80.0 ms ahead."
+    assert ScaleRecord.open(tmp_path / "out").runs[0].doubts == procedure.runs[0].doubts
+    assert marks[0] in write_scale_report(tmp_path / "out").read_text("utf-8")
+    run = RunDirectory.open(Path(procedure.runs[0].directory))
+    assert run.manifest.validity is not None
+    assert run.manifest.validity.stamp == "caution"
+    assert "host-clock-moved" in [finding.rule for finding in run.manifest.validity.findings]

@@ -15,6 +15,7 @@ from linerate.settings import PATHS, SanSetting, applied_by, catalogue
 
 from tests.host.test_namespace import EVERYWHERE, NOT_HERE, ONLY_ROOT
 from tests.host.test_session import AT_LOGIN
+from tests.vm.test_settings import CARD, VIRTIO
 
 PAGES = Path(__file__).resolve().parents[2] / "docs"
 QUEUES = ("rss", "rss_queues")
@@ -69,11 +70,12 @@ def _host_row(setting: HostSetting) -> Sequence[str]:
 def _read_back(setting: HostSetting) -> str:
     if setting.where == "session":
         return "login" if setting.name in AT_LOGIN else "run"
+    card = ("card",) if setting.name in (*CARD, *VIRTIO) else ()
     if setting.name in EVERYWHERE or setting.name in QUEUES:
-        return "namespace"
+        return ", ".join(("namespace", *card))
     if setting.name in ONLY_ROOT:
-        return "root, driver"
-    return "driver" if setting.name in NOT_HERE else "none"
+        return ", ".join(("root", "driver", *card))
+    return ", ".join(("driver", *card)) if setting.name in NOT_HERE else "none"
 
 
 def _unproven() -> Iterator[str]:

@@ -266,6 +266,7 @@ def test_a_complete_study_is_left_as_it_is(place: Path) -> None:
     assert (again.runs, (place / "journal.jsonl").read_bytes()) == (0, before)
 
 
+@pytest.mark.long
 def test_a_study_killed_at_any_moment_resumes_with_the_same_plan_and_loses_one_step_at_most(
     place: Path, tmp_path: Path, study: Study
 ) -> None:

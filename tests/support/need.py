@@ -35,16 +35,20 @@ PACKAGES: dict[str, str] = {
     "mount": "mount",
     "nsenter": "util-linux",
     "openssl": "openssl",
+    "pdbedit": "samba",
     "pvcreate": "lvm2",
     "qemu-img": "qemu-utils",
     "qemu-io": "qemu-utils",
     "setpriv": "util-linux",
     "sfdisk": "fdisk",
+    "smbclient": "smbclient",
+    "smbd": "samba",
     "swapon": "mount",
     "systemd-analyze": "systemd",
     "tgtadm": "tgt",
     "tgtd": "tgt",
     "unshare": "util-linux",
+    "vhdiinfo": "libvhdi-utils",
 }
 """Programs that tests run, with the Debian package of each."""
 

@@ -11,15 +11,19 @@ from linerate.array.control.commands import AnyCommand
 from linerate.array.storage import Drive, Level
 from linerate.lab.fabric.change import ChangeSpec
 from linerate.lab.fabric.spec import FabricSpec
-from linerate.workload.spec import RunSpec, SessionSpec
+from linerate.workload.spec import RunSpec, SessionSpec, SmbSpec
 from pydantic import BaseModel, TypeAdapter
 
 from tests.tidy.seam import Exceptions, differences, form_of
 
 TEXTS: dict[str, tuple[Any, Exceptions]] = {
     # The lab plane chooses a seed; session options that are not set are left out.
-    "run": (RunSpec, Exceptions(defaults=frozenset({"seed"}), left_out=frozenset({"volumes.iscsi"}))),
+    "run": (
+        RunSpec,
+        Exceptions(defaults=frozenset({"seed"}), left_out=frozenset({"volumes.iscsi", "volumes.smb"})),
+    ),
     "session_options": (SessionSpec, Exceptions(left_out=frozenset({""}))),
+    "smb_options": (SmbSpec, Exceptions(left_out=frozenset({""}))),
     "array": (
         ArrayConfig,
         Exceptions(

@@ -190,3 +190,55 @@ def test_a_secret_is_revealed_at_the_seam_only() -> None:
     assert "s3cret" in spec.seam_json()
     for shown in (spec.model_dump_json(), repr(spec), str(spec.model_dump(mode="json"))):
         assert "s3cret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("smb://nas/disks/test.img", "smb://nas:445/disks/test.img"),
+        ("SMB://nas:4450/disks/a/b.img", "smb://nas:4450/disks/a/b.img"),
+        ("smb://[::1]/d/a%20b", "smb://[::1]:445/d/a%20b"),
+        ("smb://joe%pw@nas/d/a@b", "smb://nas:445/d/a%40b"),
+    ],
+)
+def test_files_of_shares(text: str, canonical: str) -> None:
+    assert url(text) == canonical
+    assert url(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("smb:nas/d/f", "// is missing"),
+        ("smb://nas", "the share is missing"),
+        ("smb://nas/d", "the file is missing"),
+        ("smb://nas/d/e/", "the file is missing"),
+        ("smb://nas/d/../f", "'..' is not the name"),
+        ("smb://nas/d/a%5Cb", "is not the name"),
+        ("smb://nas:0/d/f", "'0' is not a port"),
+        ("smb://na s/d/f", "not a host name"),
+        ("smb://joe@nas/d/f", "the password of joe is missing"),
+        ("smb://%hunter2@nas/d/f", "the user is missing"),
+    ],
+)
+def test_errors_of_shares_name_the_part(text: str, part: str) -> None:
+    with pytest.raises(UserError) as refused:
+        url(text)
+    assert part in refused.value.message
+    assert "smb" in refused.value.hint.lower() or "port" in refused.value.hint
+    assert "hunter2" not in str(refused.value)
+
+
+def test_the_login_of_a_share_is_in_the_url_or_in_the_environment() -> None:
+    environ = {"LINERATE_SMB_USER": "eve", "LINERATE_SMB_PASSWORD": "hunter2"}
+    for text, user in (
+        ("smb://nas/d/f", "eve"),
+        ("smb://joe@nas/d/f", "joe"),
+        ("smb://LAB;joe@nas/d/f", "LAB\\joe"),
+    ):
+        target = parse_target(text, environ=environ)
+        assert target.secret is not None
+        assert (target.user, target.secret.get_secret_value()) == (user, "hunter2")
+        assert "hunter2" not in repr(target)
+    guest = parse_target("smb://nas/d/f", environ={"LINERATE_SMB_PASSWORD": "hunter2"})
+    assert (guest.user, guest.secret) == (None, None)

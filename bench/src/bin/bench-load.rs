@@ -1,9 +1,9 @@
 //! `bench-load SPEC.json`: one run of the load engine without Python. Prints `started` when every session is logged in,
-//! then I/Os, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting and ending are not in
-//! them.
+//! then I/Os, those of each interval, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting
+//! and ending are not in them.
 
 use linerate_load::{Run, RunOutcome, RunSpec};
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: bench-load SPEC.json")?;
@@ -11,6 +11,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = Run::start(spec)?;
     writeln!(std::io::stdout(), "started")?;
     let driver = run.facts().driver.clone();
+    let mut interval_ios = Vec::new();
+    loop {
+        match run.next_interval(Duration::from_secs(1)) {
+            Some(interval) => interval_ios.push(interval.ios()),
+            None if run.finished() => break,
+            None => {}
+        }
+    }
     let summary = run.finish();
     if let RunOutcome::Failed(error) = summary.outcome {
         return Err(error.into());
@@ -20,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let errors: u64 = total.rows.iter().map(|row| row.errors).sum();
     let report = serde_json::json!({
         "ios": ios,
+        "interval_ios": interval_ios,
         "bytes": bytes,
         "errors": errors,
         "seconds": total.end_s - total.start_s,

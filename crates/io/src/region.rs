@@ -5,9 +5,11 @@
 //! every access is a copy of bytes that may change meanwhile ([`copy_racy`]).
 
 mod ahead;
+mod attached;
 mod huge;
 
 pub use ahead::untouched_bytes;
+pub use attached::AttachedRegions;
 use huge::Share;
 use std::{io, mem::MaybeUninit, ptr::NonNull, sync::Arc};
 

@@ -5,9 +5,9 @@ use crate::facts::{DeviceFacts, DeviceState};
 use crate::options::address::LunAddress;
 use crate::probe::{self, Probe, Problem};
 use crate::probe_command::ProbeCommand;
-use crate::request::{IoOp, IoRequest, ReadInto, Regions, SubmitError};
+use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use crate::task::{Footprint, NewTask, Owner, Payload};
-use linerate_io::Seg;
+use linerate_io::{AttachedRegions, Seg};
 use linerate_iscsi_proto::pdu::Lun;
 use linerate_scsi_proto::cdb::{self, Cdb, Transfer};
 use linerate_scsi_proto::unmap;
@@ -60,7 +60,7 @@ impl Device {
         &self,
         device: u32,
         request: &IoRequest,
-        regions: &Regions,
+        regions: &AttachedRegions,
     ) -> Result<NewTask, SubmitError> {
         if self.state != DeviceState::Ready {
             return Err(SubmitError::NotReady);
@@ -132,7 +132,7 @@ impl Device {
 }
 
 #[inline]
-fn check_segment(seg: Seg, len_bytes: u32, regions: &Regions) -> Result<(), SubmitError> {
+fn check_segment(seg: Seg, len_bytes: u32, regions: &AttachedRegions) -> Result<(), SubmitError> {
     match regions.get(seg.region) {
         None => Err(SubmitError::UnknownRegion),
         Some(region) if seg.len < len_bytes || !region.contains(seg.offset, u64::from(seg.len)) => {
@@ -167,7 +167,7 @@ mod tests {
 
     fn read(offset_bytes: u64, len_bytes: u32) -> Result<NewTask, SubmitError> {
         let request = IoRequest { slot: 0, op: IoOp::Read(ReadInto::Nothing), offset_bytes, len_bytes };
-        disk().task(0, &request, &Regions::default())
+        disk().task(0, &request, &AttachedRegions::default())
     }
 
     #[test]
@@ -189,14 +189,17 @@ mod tests {
     fn discard_needs_a_target_that_can() {
         let mut device = disk();
         let request = IoRequest { slot: 0, op: IoOp::Discard, offset_bytes: 0, len_bytes: 4096 };
-        assert_eq!(device.task(0, &request, &Regions::default()).unwrap_err(), SubmitError::NoDiscard);
+        assert_eq!(
+            device.task(0, &request, &AttachedRegions::default()).unwrap_err(),
+            SubmitError::NoDiscard
+        );
         device.facts.unmap = true;
-        assert_eq!(device.task(0, &request, &Regions::default()).unwrap().len_bytes, 24);
+        assert_eq!(device.task(0, &request, &AttachedRegions::default()).unwrap().len_bytes, 24);
     }
 
     #[test]
     fn a_short_segment_and_a_strange_region_are_refused() {
-        let mut regions = Regions::default();
+        let mut regions = AttachedRegions::default();
         let known = linerate_io::RegionId::new(0);
         regions.insert(known, linerate_io::Region::anonymous(8192).unwrap());
         let write = |region, offset, len| {

@@ -1,7 +1,6 @@
 //! One I/O, as the caller requests it.
 
-use linerate_io::{Region, RegionId, Seg};
-use std::sync::Arc;
+use linerate_io::Seg;
 
 /// Destination of a read's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,25 +39,6 @@ pub struct IoRequest {
     pub offset_bytes: u64,
     /// Length in bytes.
     pub len_bytes: u32,
-}
-
-/// Regions that segments may name, for digests and for short reads that are copied.
-#[derive(Debug, Default)]
-pub(crate) struct Regions(Vec<Option<Arc<Region>>>);
-
-impl Regions {
-    pub(crate) fn insert(&mut self, id: RegionId, region: Arc<Region>) {
-        let index = id.index() as usize;
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, || None);
-        }
-        self.0[index] = Some(region);
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, id: RegionId) -> Option<&Arc<Region>> {
-        self.0.get(id.index() as usize)?.as_ref()
-    }
 }
 
 /// A refused I/O; the caller must correct it.

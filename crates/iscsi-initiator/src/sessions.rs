@@ -2,10 +2,9 @@
 
 use crate::event::{IoDone, IoSink};
 use crate::facts::SessionId;
-use crate::request::Regions;
 use crate::session::{Config, Context, LossReason, Random, Returned, Session, SessionEvent};
 use crate::task::NewTask;
-use linerate_io::{Driver, Handle, Nanos};
+use linerate_io::{AttachedRegions, Driver, Handle, Nanos};
 use std::ops::{Index, IndexMut};
 
 /// The time between two ticks, unless paths need shorter ones.
@@ -24,7 +23,7 @@ pub(crate) struct Sessions {
     pub(crate) events: Vec<(SessionId, SessionEvent)>,
     /// I/Os that sessions have returned, not handled yet.
     pub(crate) returned: Vec<Returned>,
-    pub(crate) regions: Regions,
+    pub(crate) regions: AttachedRegions,
     random: Box<Random>,
     /// The random part of every ISID of this initiator.
     isid_random: [u8; 3],
@@ -45,7 +44,7 @@ impl Sessions {
             dirty: Vec::new(),
             events: Vec::new(),
             returned: Vec::new(),
-            regions: Regions::default(),
+            regions: AttachedRegions::default(),
             random,
             isid_random,
             wake_at: Nanos::MAX,

@@ -1,6 +1,7 @@
 //! The first and last bytes of a run's network volumes, where partition tables and file systems are. It only reads.
 //!
-//! Volumes are opened as the run opens them: with the same sessions, paths, secrets and time limits.
+//! Volumes are opened as the run opens them: with the same sessions, paths, secrets and time limits. Files that the run
+//! will create are left out.
 
 use crate::{
     backend::{self, BackendKind, Backends, FinishedIo, Io, OpenedVolume, Reports, VolumeToOpen},
@@ -41,7 +42,8 @@ pub struct VolumeEnds {
     pub failure: Option<String>,
 }
 
-/// Reads the ends of every network volume of a specification. Fails as the run does if a volume cannot be opened.
+/// Reads the ends of every network volume of a specification, except of files that do not exist and that the run creates.
+/// Fails as the run does if a volume cannot be opened.
 pub fn read_ends(spec: &RunSpec) -> Result<Vec<VolumeEnds>, RunError> {
     spec.validate()?;
     let mut by_netns: BTreeMap<Option<&str>, Vec<u32>> = BTreeMap::new();
@@ -72,6 +74,9 @@ fn read_in(netns: Option<&str>, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<V
     })
 }
 
+/// A volume that was opened, with its index in the specification.
+type Indexed = (u32, (BackendKind, OpenedVolume));
+
 /// One read of a piece; its index in the list is its slot.
 struct EndRead {
     /// Index of the volume in the list of opened ones.
@@ -98,7 +103,7 @@ impl<D: Driver> Reading<D> {
     }
 
     fn read(mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<VolumeEnds>, RunError> {
-        let opened = self.open(spec, volumes)?;
+        let (volumes, opened): (Vec<u32>, Vec<_>) = self.open(spec, volumes)?.into_iter().unzip();
         let of = |(at, (_, one)): (usize, &(BackendKind, OpenedVolume))| pieces(at, one, self.region_id);
         let pieces: Vec<EndRead> = opened.iter().enumerate().flat_map(of).collect();
         let failures =
@@ -124,24 +129,30 @@ impl<D: Driver> Reading<D> {
         Ok(opened.iter().enumerate().map(ends).collect())
     }
 
-    fn open(
-        &mut self,
-        spec: &RunSpec,
-        volumes: &[u32],
-    ) -> Result<Vec<(BackendKind, OpenedVolume)>, RunError> {
+    fn open(&mut self, spec: &RunSpec, volumes: &[u32]) -> Result<Vec<Indexed>, RunError> {
         let named = |volume: u32| -> &VolumeSpec { &spec.volumes[volume as usize] };
         let mut started = Vec::new();
         for &index in volumes {
-            let opening = VolumeToOpen { spec: named(index), index, writes: false, array_blocks: None };
+            let opening = VolumeToOpen {
+                spec: named(index),
+                index,
+                writes: false,
+                may_create: false,
+                array_blocks: None,
+            };
             let opened = self.backends.open(&mut self.driver, &opening);
             started.push(opened.map_err(|error| failed(named(index), error))?);
         }
         self.backends.wait_ready(&mut self.driver).map_err(|error| RunError::Host(error.message))?;
-        let finish = |((kind, opened), &volume)| {
-            let opened = self.backends.finish_opening(&self.driver, kind, opened);
-            opened.map(|opened| (kind, opened)).map_err(|error| failed(named(volume), error))
-        };
-        started.into_iter().zip(volumes).map(finish).collect()
+        let mut all = Vec::new();
+        for ((kind, opened), &volume) in started.into_iter().zip(volumes) {
+            match self.backends.finish_opening(&self.driver, kind, opened) {
+                Ok(opened) => all.push((volume, (kind, opened))),
+                Err(error) if error.is_missing && named(volume).create => {}
+                Err(error) => return Err(failed(named(volume), error)),
+            }
+        }
+        Ok(all)
     }
 
     /// Reads for at most `READ_NS`. Returns failures, by index of the volume.

@@ -36,7 +36,7 @@ pub struct ThreadFacts {
 pub struct VolumeFacts {
     /// Its name in the specification.
     pub name: String,
-    /// `iscsi`, `file`, `block` or `null`.
+    /// `iscsi`, `smb`, `file`, `block` or `null`.
     pub kind: String,
     /// Worker that drives it.
     pub worker: usize,
@@ -47,6 +47,6 @@ pub struct VolumeFacts {
     /// Smallest unit of I/O.
     pub block_bytes: u32,
     /// iSCSI: the negotiated values, the options and the ends of the socket. With several paths these are those of the
-    /// first one in use, and `paths` has those of all. Null otherwise.
+    /// first one in use, and `paths` has those of all. SMB: the same of the file's connection. Null otherwise.
     pub session: serde_json::Value,
 }

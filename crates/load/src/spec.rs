@@ -95,16 +95,16 @@ pub enum VerifyMode {
 pub struct VolumeSpec {
     /// The name streams and results use.
     pub name: String,
-    /// `iscsi://host:port/iqn/lun`, `file:/path` (file or block device) or `null:SIZE_BYTES`; in virtual
-    /// time `array:NAME`.
+    /// `iscsi://host:port/iqn/lun`, `smb://host:port/share/file`, `file:/path` (file or block device) or
+    /// `null:SIZE_BYTES`; in virtual time `array:NAME`.
     pub url: String,
     /// Path of the network namespace of its sockets; None: this process's.
     #[serde(default)]
     pub netns: Option<String>,
-    /// CHAP name.
+    /// CHAP name; SMB: the user, as `user` or `DOMAIN\user`.
     #[serde(default)]
     pub user: Option<String>,
-    /// CHAP secret.
+    /// CHAP secret; SMB: the password.
     #[serde(default)]
     pub secret: Option<Secret>,
     /// CHAP name that the target must prove (mutual CHAP).
@@ -125,10 +125,11 @@ pub struct VolumeSpec {
     /// Files: bypass the page cache (`O_DIRECT`).
     #[serde(default = "yes")]
     pub direct: bool,
-    /// Files: create or extend to `size_bytes`.
+    /// Files, also on shares: create or extend to `size_bytes`.
     #[serde(default)]
     pub create: bool,
-    /// Every write is on stable storage when it completes (files: `RWF_DSYNC`, iSCSI: FUA).
+    /// Every write is on stable storage when it completes (files: `RWF_DSYNC`, iSCSI: FUA,
+    /// SMB: write through).
     #[serde(default)]
     pub durable_writes: bool,
     /// Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio).
@@ -141,6 +142,10 @@ pub struct VolumeSpec {
     #[serde(default)]
     #[schemars(with = "linerate_iscsi_initiator::SessionOptions")]
     pub iscsi: SessionOptions,
+    /// SMB: the session.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    #[schemars(with = "linerate_smb::SmbOptions")]
+    pub smb: SmbOptions,
     /// iSCSI: the paths to the volume; None: one, by the URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<linerate_iscsi_initiator::PathSpec>")]
@@ -153,6 +158,9 @@ pub struct VolumeSpec {
 
 /// iSCSI session options as [`linerate_iscsi_initiator::SessionOptions`] reads them.
 pub type SessionOptions = serde_json::Map<String, serde_json::Value>;
+
+/// SMB session options as [`linerate_smb::SmbOptions`] reads them.
+pub type SmbOptions = serde_json::Map<String, serde_json::Value>;
 
 /// A path as [`linerate_iscsi_initiator::PathSpec`] reads it.
 pub type PathOptions = serde_json::Map<String, serde_json::Value>;

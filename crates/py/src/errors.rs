@@ -39,7 +39,7 @@ pub(crate) fn refused_json(what: &str, error: &serde_json::Error) -> PyErr {
 }
 
 const WRONG_CREDENTIALS: &str = "correct user and secret: in the URL (iscsi://user%secret@host), in the file, or in \
-     LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD";
+     LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD; of a share in LINERATE_SMB_USER and LINERATE_SMB_PASSWORD";
 
 pub(crate) fn run_error(error: &RunError) -> PyErr {
     let hint = match error.blame() {

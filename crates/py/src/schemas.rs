@@ -8,6 +8,7 @@ use linerate_fabric::{ChangeSpec, FabricSpec};
 use linerate_iscsi_initiator::SessionOptions;
 use linerate_iscsi_target::{ArrayChange, ArrayConfig};
 use linerate_load::RunSpec;
+use linerate_smb::SmbOptions;
 use linerate_storage::{
     controller::Command,
     disk::modelled::drives::DRIVES,
@@ -21,9 +22,10 @@ use serde_json::json;
 type MakeSchema = fn() -> Schema;
 
 /// Name of a text, and the schema of the type that reads it.
-const SCHEMAS: [(&str, MakeSchema); 7] = [
+const SCHEMAS: [(&str, MakeSchema); 8] = [
     ("run", || schema_for!(RunSpec)),
     ("session_options", || schema_for!(SessionOptions)),
+    ("smb_options", || schema_for!(SmbOptions)),
     ("array", || schema_for!(ArrayConfig)),
     ("array_change", || schema_for!(ArrayChange)),
     ("array_command", || schema_for!(Command)),

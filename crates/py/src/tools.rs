@@ -27,7 +27,7 @@ pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> P
     loaded(py, &targets)
 }
 
-/// The first and the last 2 MiB of every iSCSI volume of a `RunSpec` (version 1).
+/// The first and the last 2 MiB of every LUN and every file of a share of a `RunSpec` (version 1).
 #[pyfunction]
 #[pyo3(signature = (spec_json, /))]
 pub(crate) fn volume_ends<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {

@@ -59,3 +59,8 @@ fn fuzz_array_sessions() {
 fn fuzz_session_events() {
     smoke("session_events", 20_000, bodies::session_events);
 }
+
+#[test]
+fn fuzz_vhdx_image() {
+    smoke("vhdx_image", 20_000, bodies::vhdx_image);
+}

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings, watch
+from linerate.cli import INTERRUPTED, advise, check, demo, discover, report, run, schema, settings, watch
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.hosts import verbs as hosts
@@ -49,6 +49,7 @@ app.command("scale")(scale.scale)
 app.command("report")(report.report)
 app.command("watch")(watch.watch)
 app.command("check")(check.check)
+app.command("advise")(advise.advise)
 app.command("compare")(compare.compare)
 app.command("export")(export.export)
 app.command("history")(history.history)

@@ -57,6 +57,10 @@ class LoadAgent:
         """The clock by which `start_at` starts."""
         return time.monotonic_ns()
 
+    def wall_clock_ns(self) -> int:
+        """The clock by which its logs are dated."""
+        return time.time_ns()
+
     def look(self, spec_json: str, names: list[str]) -> list[dict[str, Any]]:
         """The contents of the named volumes of a part; see `linerate.volumes.Look`."""
         spec = RunSpec.model_validate_json(spec_json)

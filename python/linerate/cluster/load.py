@@ -1,7 +1,8 @@
 """ClusterLoad: one run on all hosts, as the rest of Linerate sees a run.
 
 Hosts announce their intervals; each is fetched from the host directly and merged. Three silent intervals, or a worker
-that has gone, and the host is lost: the load goes on without it and says so in an event.
+that has gone, and the host is lost: the load goes on without it and says so in an event. At the end the clocks are
+compared once more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from linerate.cluster.clock import ASKED, UNCERTAINTY_MAX_NS, Offset, best_offset
+from linerate.cluster.clock import ASKED, UNCERTAINTY_MAX_NS, Drift, Offset, best_offset
 from linerate.cluster.divide import Divided
 from linerate.cluster.merge import HostMerger, merge
 from linerate.cluster.wire import unpacked
@@ -107,12 +108,13 @@ class ClusterLoad:
                 "prepare",
                 {name: (run_id, parts[name].seam_json(), spool, list(free)) for name in remotes},
             )
+            wall_clocks = {name: _wall_clock(remote) for name, remote in remotes.items()}
             offsets = {name: measured_offset(name, remote) for name, remote in remotes.items()}
             start_ns = time.monotonic_ns() + max(
                 ROUND_TRIPS_AHEAD * max(offset.round_trip_ns for offset in offsets.values()), _AHEAD_NS_MIN
             )
             hosts = {name: _Host(remotes[name], offsets[name], start_ns / 1e9) for name in remotes}
-            load = cls(whole, _facts(prepared, offsets), hosts, start_ns)
+            load = cls(whole, _facts(prepared, offsets, wall_clocks), hosts, start_ns)
             load._unsubscribe = announcements(lambda said: load._hear(run_id, said))
             ask_all(remotes, "start_at", {name: (offsets[name].remote(start_ns),) for name in remotes})
         except BaseException:
@@ -167,6 +169,7 @@ class ClusterLoad:
             if name in self._lost:
                 continue
             try:
+                self._check_clock(name, host)
                 total, failure = host.remote.ask("finish").result(_END_S)
             except (OSError, RuntimeError, TimeoutError) as gone:
                 self._lose(name, str(gone))
@@ -182,6 +185,22 @@ class ClusterLoad:
                 nothing, HostError(f"every host was lost: {what}", "look at the hosts, then run it again")
             )
         return LoadEnd(merge(totals), error, self._merger.late())
+
+    def _check_clock(self, name: str, host: _Host) -> None:
+        """Reports a clock that is no longer where it was at the start. Its load has ended, and is not disturbed."""
+        drift = measured_drift(host.remote, host.offset)
+        if drift.is_too_far:
+            direction = "ahead" if drift.moved_ns > 0 else "behind"
+            message = (
+                f"the clock of host {name} moved {abs(drift.moved_ns) / 1e6:.1f} ms {direction} during the load "
+                f"(give or take {drift.doubt_ns / 1e6:.1f} ms): its intervals are not at the times of the others"
+            )
+            self._merger.event(TimedEvent(self._now_s, kind="host_clock", message=message, blame="host"))
+
+    @property
+    def _now_s(self) -> float:
+        """Seconds since the start, not below 0."""
+        return max(time.monotonic() - self._start_ns / 1e9, 0.0)
 
     @property
     def lost(self) -> Mapping[str, str]:
@@ -221,9 +240,8 @@ class ClusterLoad:
 
     def _lose(self, name: str, why: str) -> None:
         self._lost[name] = why
-        at_s = time.monotonic() - self._start_ns / 1e9
         message = f"host {name} was lost ({why}); the result goes on without it and is degraded"
-        self._merger.event(TimedEvent(at_s=max(at_s, 0.0), kind="host_lost", message=message, blame="host"))
+        self._merger.event(TimedEvent(self._now_s, kind="host_lost", message=message, blame="host"))
         self._running.discard(name)
         self._merger.leave(name)
 
@@ -236,9 +254,7 @@ def measured_offset(name: str, remote: Remote) -> Offset:
     samples = []
     until = time.monotonic() + _CLOCK_S
     while True:
-        asked = time.monotonic_ns()
-        shown = remote.ask("clock_ns").result(_ANSWER_S)
-        samples.append((asked, shown, time.monotonic_ns()))
+        samples.append(_sample(remote, "clock_ns", time.monotonic_ns))
         if len(samples) < ASKED:
             continue
         offset = best_offset(samples)
@@ -250,6 +266,31 @@ def measured_offset(name: str, remote: Remote) -> Offset:
             "the control network is slow or busy; give it a network of its own",
         )
     return offset
+
+
+def measured_drift(remote: Remote, before: Offset) -> Drift:
+    """How far a host's clock has moved since the start. Asks until that is decided, as often as at the start at most.
+
+    Raises what the host's answers raise.
+    """
+    samples: list[tuple[int, int, int]] = []
+    while True:
+        samples.append(_sample(remote, "clock_ns", time.monotonic_ns))
+        drift = Drift.between(before, best_offset(samples))
+        if drift.is_decided or len(samples) == ASKED:
+            return drift
+
+
+def _wall_clock(remote: Remote) -> Offset:
+    """One answer is enough: seconds matter here."""
+    return best_offset([_sample(remote, "wall_clock_ns", time.time_ns)])
+
+
+def _sample(remote: Remote, question: str, clock_ns: Callable[[], int]) -> tuple[int, int, int]:
+    """When a host was asked for a clock, what it answered, and when that was there."""
+    asked = clock_ns()
+    shown = remote.ask(question).result(_ANSWER_S)
+    return asked, shown, clock_ns()
 
 
 def ask_all(
@@ -270,7 +311,11 @@ def ask_all(
     return answers
 
 
-def _facts(prepared: Mapping[str, Mapping[str, Any]], offsets: Mapping[str, Offset]) -> dict[str, Any]:
+def _facts(
+    prepared: Mapping[str, Mapping[str, Any]],
+    offsets: Mapping[str, Offset],
+    wall_clocks: Mapping[str, Offset],
+) -> dict[str, Any]:
     """As of one host, for who does not know of several; then what each host says for itself."""
     first = next(iter(prepared.values()))
     return {
@@ -282,6 +327,7 @@ def _facts(prepared: Mapping[str, Mapping[str, Any]], offsets: Mapping[str, Offs
                 "clock_offset_ns": offsets[name].offset_ns,
                 "clock_uncertainty_ns": offsets[name].uncertainty_ns,
                 "round_trip_ns": offsets[name].round_trip_ns,
+                "wall_clock_offset_ns": wall_clocks[name].offset_ns,
                 "driver": facts["driver"],
                 "spool": facts["spool"],
             }

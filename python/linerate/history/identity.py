@@ -26,6 +26,7 @@ _OF_VOLUME = (
     "mutual_secret",
     "session",
     "iscsi",
+    "smb",
     "paths",
     "multipath",
 )

@@ -37,13 +37,17 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A setting as a host has it: its value and where that comes from, or None and why."""
+    """A setting as a host has it: its value and where that comes from, or None and why.
+
+    `most` is the largest number that the device takes, where it says so.
+    """
 
     setting: HostSetting
     device: str
     value: Value | None
     source: str
     why: str = ""
+    most: int | None = None
 
 
 def read(target: HostTarget, names: Iterable[str] | None = None) -> list[Shown]:
@@ -85,7 +89,9 @@ def shown(entry: DeviceSetting) -> Shown:
     """The setting as it is now, or why it cannot be read."""
     source = entry.setting.linux.source if entry.setting.linux else entry.setting.where
     try:
-        return Shown(entry.setting, entry.device, entry.read().value, source)
+        value = entry.read().value
+        most = entry.most() if isinstance(entry.setting.kind, Number) else None
+        return Shown(entry.setting, entry.device, value, source, most=most)
     except HostError as error:
         return Shown(entry.setting, entry.device, None, source, entry.refusal(error).reason)
 

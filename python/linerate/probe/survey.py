@@ -20,7 +20,7 @@ from linerate.results.environment import host_part, port_facts, ports_towards
 from linerate.run import Here
 from linerate.volumes import Consent, clear
 from linerate.workload.spec import RunSpec, VolumeSpec
-from linerate.workload.url import portal_of
+from linerate.workload.url import has_paths, portal_of
 
 RAW_SHARE = 1.0
 """Of the time of a probe, as `Trial.share`, for each direction of raw TCP."""
@@ -54,7 +54,7 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
     """Probes one path. Raises LinerateError if a trial that the judgement needs cannot run."""
     volume = asked.volume
     portal = portal_of(volume.url)
-    if portal is None:
+    if portal is None or not has_paths(volume.url):
         raise UserError(
             f"{volume.url}: a probe is for a path to an iSCSI volume", "iscsi://host[:port]/target/lun"
         )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from linerate.analysis import StepSummary, summarise
+from linerate.analysis.rules.hosts import CLOCK, LOST
 from linerate.errors import HostError, UserError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, Watcher, carry_out
@@ -112,7 +113,7 @@ def _measure(
         raise KeyboardInterrupt
     if outcome.error is not None:
         raise outcome.error
-    if lost := [event.message for event in outcome.run.events if event.kind == "host_lost"]:
+    if lost := [event.message for event in outcome.run.events if event.kind == LOST]:
         raise HostError(
             f"{outcome.run.path.name}: {'; '.join(lost)}", "see that the host is up, then search once more"
         )
@@ -130,6 +131,7 @@ def _measure(
         in_flight=summary.queue_depth_asked,
         demands_s=demands_s(outcome.run, summary) if summary.queue_depth_asked else {},
         directory=str(outcome.run.path),
+        doubts=tuple(event.message for event in outcome.run.events if event.kind == CLOCK),
     )
 
 

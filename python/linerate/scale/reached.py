@@ -52,6 +52,8 @@ class Reached(BaseModel):
     demands_s: dict[str, float] = Field(default_factory=dict)
     """Of a closed loop, per station the busy seconds per I/O (`laws.demands_s`)."""
     directory: str
+    doubts: tuple[str, ...] = ()
+    """What makes it less certain, in sentences: hosts whose clocks moved apart."""
 
     @property
     def is_on_curve(self) -> bool:

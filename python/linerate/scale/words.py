@@ -28,6 +28,14 @@ def answer_lines(axis: Axis, threshold: Threshold, procedure: Procedure) -> Iter
     yield from laws_lines(axis, laws_of(axis, runs))
     if found.kept is not None:
         yield from headroom_lines(axis, threshold, runs, limits, found.kept)
+    yield from doubt_lines(runs)
+
+
+def doubt_lines(runs: Sequence[Reached]) -> Iterator[str]:
+    """What makes single runs less certain; it goes with the answer."""
+    for one in runs:
+        for doubt in one.doubts:
+            yield f"Caution: a run at {one.load:,}: {doubt}."
 
 
 def run_text(reached: Reached) -> str:

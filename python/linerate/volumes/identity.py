@@ -7,7 +7,7 @@ import stat
 
 from linerate.errors import UserError
 from linerate.workload import RunSpec, VolumeSpec
-from linerate.workload.url import null_bytes, path_of
+from linerate.workload.url import is_remote, null_bytes, path_of
 
 Key = tuple[object, ...]
 
@@ -79,6 +79,8 @@ def written(spec: RunSpec) -> set[str]:
 
 def _is_short(volume: VolumeSpec) -> bool:
     path = path_of(volume.url)
+    if is_remote(volume.url):  # its size is not known here
+        return True
     try:
         found = os.stat(path) if path is not None else None
     except (OSError, ValueError):

@@ -96,6 +96,11 @@ def look_here(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
     chosen = [volume for volume in spec.volumes if volume.name in names]
     luns = [volume for volume in chosen if _is_lun(volume)]
     of_luns = {look.volume: look for look in _luns(spec, luns, glance)}
+    of_luns |= {
+        volume.name: Look(volume=volume.name, url=volume.url, state=VolumeState.NEW)
+        for volume in luns
+        if volume.name not in of_luns
+    }
     return tuple(of_luns.get(volume.name) or _local(volume, glance) for volume in chosen)
 
 
@@ -112,7 +117,7 @@ def _is_lun(volume: VolumeSpec) -> bool:
 
 
 def _luns(spec: RunSpec, luns: Sequence[VolumeSpec], glance: _Glance) -> Iterator[Look]:
-    """A few at a time, for the sake of memory."""
+    """A few at a time, for the sake of memory. Files of shares that are to be made are left out."""
     for start in range(0, len(luns), _LUNS_AT_ONCE):
         some = tuple(luns[start : start + _LUNS_AT_ONCE])
         stream = StreamSpec(name="look", volumes=tuple(volume.name for volume in some))
@@ -150,7 +155,8 @@ def _local(volume: VolumeSpec, glance: _Glance) -> Look:
             raise RefusedError(f"volume {volume.name}: {path}: no such device", NO_DEVICE) from error
         raise RefusedError(
             f"volume {volume.name}: {path} does not exist",
-            "correct the path, or let --create with --size make the file; a LUN is iscsi://host/target-name/lun",
+            "correct the path, or let --create with --size make the file; a LUN is iscsi://host/target-name/lun, "
+            "a file of a share smb://host/share/file",
         ) from error
     except OSError as error:
         raise RefusedError(

@@ -27,7 +27,7 @@ from linerate.workload.foreign import kind_of_file
 from linerate.workload.overrides import LunMap, Overrides
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan, StepResult
 from linerate.workload.presets import PRESETS, load_preset
-from linerate.workload.spec import RunSpec, SessionSpec, StreamSpec, VolumeSpec
+from linerate.workload.spec import RunSpec, SessionSpec, SmbSpec, StreamSpec, VolumeSpec
 from linerate.workload.toml_file import load_toml
 from linerate.workload.vdbench import load_vdbench
 
@@ -40,6 +40,7 @@ __all__ = [
     "RunPlan",
     "RunSpec",
     "SessionSpec",
+    "SmbSpec",
     "StepResult",
     "StreamSpec",
     "VolumeSpec",

@@ -12,7 +12,15 @@ from typing import Any, Literal, Self
 from linerate.errors import UserError
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan
-from linerate.workload.spec import TIME_S_MAX, MultipathSpec, PathSpec, RunSpec, SessionSpec, VolumeSpec
+from linerate.workload.spec import (
+    TIME_S_MAX,
+    MultipathSpec,
+    PathSpec,
+    RunSpec,
+    SessionSpec,
+    SmbSpec,
+    VolumeSpec,
+)
 from linerate.workload.url import NO_DEVICE, has_paths, in_dev, path_of, without_secret
 
 _NAMES_SHOWN = 20
@@ -126,6 +134,7 @@ class Overrides:
     direct: bool | None = None
     create: bool | None = None
     iscsi: SessionSpec | None = None
+    smb: SmbSpec | None = None
     paths: tuple[PathTable, ...] | None = None
     """Of every iSCSI volume; may hold {n}, the volume's number."""
     multipath_base: MultipathSpec | None = None
@@ -241,6 +250,8 @@ class Overrides:
             raise UserError(f"volume {volume.name}: {path}: no such device", NO_DEVICE)
         if self.iscsi is not None:
             update["iscsi"] = volume.iscsi.merged(self.iscsi)
+        if self.smb is not None:
+            update["smb"] = volume.smb.merged(self.smb)
         if self._changes_paths and has_paths(volume.url):
             update |= self._with_paths(volume)
         return volume.model_copy(update=update)

@@ -45,10 +45,22 @@ class FrozenSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class SessionSpec(FrozenSpec):
+class OptionsSpec(FrozenSpec):
+    """Options that may be left to a client's default: None, which is left out of the JSON."""
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    def merged(self, over: Self) -> Self:
+        """These options with every option that is set in `over` replaced."""
+        return self.model_copy(update=over.model_dump())
+
+
+class SessionSpec(OptionsSpec):
     """What an iSCSI session asks for (RFC 7143 section 13) and how its TCP connection is set up.
 
-    None means: leave it to the initiator's default. Unset options are left out of the JSON.
+    None means: leave it to the initiator's default.
     """
 
     initiator_name: str | None = None
@@ -96,13 +108,22 @@ class SessionSpec(FrozenSpec):
     connection_policy: Literal["round_robin", "least_queue_depth"] | None = None
     """Which connection a command takes; unset: each in turn."""
 
-    @model_serializer(mode="wrap")
-    def _only_what_is_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
 
-    def merged(self, over: SessionSpec) -> SessionSpec:
-        """These options with every option that is set in `over` replaced."""
-        return self.model_copy(update={k: v for k, v in over.model_dump().items() if v is not None})
+class SmbSpec(OptionsSpec):
+    """What an SMB session asks for. None means: leave it to the client's default."""
+
+    signing: Literal["auto", "on", "off"] | None = None
+    """auto (if the server requires it), on, or off (a server that requires it fails the run)."""
+    encryption: (
+        Literal["auto", "off", "on", "aes-128-ccm", "aes-128-gcm", "aes-256-ccm", "aes-256-gcm"] | None
+    ) = None
+    """auto (if the server or the share requires it), off, on (the server's choice), or a cipher."""
+    dialect: Literal["2.1", "3.0", "3.0.2", "3.1.1"] | None = None
+    """The only dialect that is offered; unset: all of them."""
+    login_timeout_s: PositiveFloat | None = None
+    """How long connecting, logging on and opening the file may take."""
+    command_timeout_s: PositiveFloat | None = None
+    """How long one request may take before it is cancelled."""
 
 
 MultipathPolicy = Literal[
@@ -162,13 +183,14 @@ class VolumeSpec(FrozenSpec):
     name: str = Field(min_length=1)
     """The name that streams and results use."""
     url: str
-    """`iscsi://host:port/iqn/lun`, `file:/path`, `null:bytes` or `array:NAME`; never holds a user or a secret."""
+    """`iscsi://host:port/iqn/lun`, `smb://host:port/share/file`, `file:/path`, `null:bytes` or `array:NAME`; never
+    holds a user or a secret."""
     netns: str | None = Field(default=None, pattern="^/")
     """Path of the network namespace that the volume is reached from; null: this process's."""
     user: str | None = None
-    """CHAP user."""
+    """CHAP user; SMB: the user, as `user` or `DOMAIN\\user`."""
     secret: SecretStr | None = None
-    """CHAP secret; shown as stars everywhere but in `RunSpec.seam_json`."""
+    """CHAP secret; SMB: the password. Shown as stars everywhere but in `RunSpec.seam_json`."""
     mutual_user: str | None = None
     """CHAP user under which the target proves itself."""
     mutual_secret: SecretStr | None = None
@@ -184,21 +206,25 @@ class VolumeSpec(FrozenSpec):
     create: bool = False
     """Make or lengthen the file so that it holds `first_byte + size_bytes`."""
     durable_writes: bool = False
-    """Each write is on stable storage before it completes (FUA, O_DSYNC)."""
+    """Each write is on stable storage before it completes (FUA, O_DSYNC, write through)."""
     shares_device: bool = False
     """Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio)."""
     session: Literal["own", "shared"] = "own"
     """own: one iSCSI session for this volume; shared: one per target and worker."""
     iscsi: SessionSpec = SessionSpec()
     """Options of the iSCSI session."""
+    smb: SmbSpec = SmbSpec()
+    """Options of the SMB session."""
     paths: tuple[PathSpec, ...] = ()
     """Its paths; without any there is one, the URL's own."""
     multipath: MultipathSpec = MultipathSpec()
     """How I/O is spread over `paths`."""
 
     @model_serializer(mode="wrap")
-    def _only_what_is_used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _options_where_they_apply(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = handler(self)
+        if not values["smb"]:
+            del values["smb"]
         if not self.paths:
             del values["paths"], values["multipath"]
         if not self.shares_device:

@@ -133,13 +133,7 @@ class _Reader:
                     text = fill_number(text, str(number), "")
                 target = parse_target(text)
                 path = path_of(target.url)
-                if (
-                    table.create
-                    and target.kind == "file"
-                    and path
-                    and not os.path.exists(path)
-                    and in_dev(path)
-                ):
+                if table.create and path and not os.path.exists(path) and in_dev(path):
                     raise UserError(f"{path}: no such device", NO_DEVICE)
             except UserError as error:
                 self._error((*key, "target"), f"volume {name}: {error.message}", error.hint)
@@ -163,10 +157,11 @@ class _Reader:
                 size_bytes=table.size or None,
                 outstanding=table.outstanding or self.file.outstanding or _DEFAULT_OUTSTANDING,
                 direct=table.direct,
-                create=table.create and target.kind == "file",
+                create=table.create and target.can_be_made,
                 durable_writes=table.durable_writes,
                 session=table.session,
                 iscsi=self.file.iscsi.merged(target.iscsi).merged(table.iscsi),
+                smb=self.file.smb.merged(table.smb),
                 paths=paths,
                 multipath=multipath,
             )

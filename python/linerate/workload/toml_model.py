@@ -42,6 +42,7 @@ from linerate.workload.spec import (
     Percent,
     SessionSpec,
     SizeMix,
+    SmbSpec,
 )
 from linerate.workload.toml_fields import (
     SIZE_LIST_SCHEMA,
@@ -64,12 +65,12 @@ class VolumeTable(FrozenSpec):
     count: int = Field(default=1, ge=1, le=10_240)
     """Number of volumes, numbered from 1."""
     target: str | None = None
-    """iscsi://host/target/lun, a path, or null:SIZE; may hold {n} or {n-1}. Without one, --map must say
-    it."""
+    """iscsi://host/target/lun, smb://host/share/file, a path, or null:SIZE; may hold {n} or {n-1}. Without one,
+    --map must say it."""
     user: str | None = None
-    """CHAP user."""
+    """CHAP user; SMB: the user, as `user` or `DOMAIN\\user`."""
     secret: SecretStr | None = None
-    """CHAP secret."""
+    """CHAP secret; SMB: the password."""
     mutual_user: str | None = None
     """CHAP user under which the target proves itself."""
     mutual_secret: SecretStr | None = None
@@ -90,6 +91,8 @@ class VolumeTable(FrozenSpec):
     """own: one iSCSI session per volume; shared: one per target and worker."""
     iscsi: SessionSpec = SessionSpec()
     """Options of this volume's iSCSI session, over those of the file."""
+    smb: SmbSpec = SmbSpec()
+    """Options of this volume's SMB session, over those of the file."""
     paths: PathsField = ()
     """Its paths, as texts or tables; may hold {n} or {n-1}. Without any there is one, the target's own."""
     multipath: MultipathTable = MultipathTable()
@@ -243,6 +246,8 @@ class WorkloadFile(RunSettings):
     """How load threads wait. auto: poll for a short time that they learn, then sleep. spin: never sleep."""
     iscsi: SessionSpec = SessionSpec()
     """Options of all iSCSI sessions."""
+    smb: SmbSpec = SmbSpec()
+    """Options of all SMB sessions."""
     multipath: MultipathTable = MultipathTable()
     """How I/O is spread over the paths of all volumes that have several."""
     volume: tuple[VolumeTable, ...] = Field(min_length=1)

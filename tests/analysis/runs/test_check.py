@@ -224,6 +224,47 @@ def test_congestion_control_is_compared_with_the_order(tmp_path: Path) -> None:
     assert found(run)["congestion-control"].severity == "caution"
 
 
+def on_hosts(
+    folder: Path, *events: TimedEvent, wall_clocks_s: tuple[float, float] = (0.0, 0.0)
+) -> RunDirectory:
+    """A sound run on two hosts, with what their load reported."""
+    known = {
+        f"h{number}": {"wall_clock_offset_ns": int(ahead_s * 1e9)}
+        for number, ahead_s in enumerate(wall_clocks_s, start=1)
+    }
+    with RunWriter.create(folder, name="x", workload=WorkloadSource(name="x"), now=Clock()) as writer:
+        writer.begin_step("rd1", spec=spec_of(SOUND), facts={"cluster": known})
+        for interval in intervals_of(SOUND, Random(1)):
+            writer.interval(interval)
+        for event in events:
+            writer.event(event)
+        writer.end_step(summary_of(SOUND, Random(2)))
+        return writer.close("complete", judge=check_run)
+
+
+@pytest.mark.parametrize(("kind", "rule"), [("host_lost", "hosts-lost"), ("host_clock", "host-clock-moved")])
+def test_a_host_that_was_lost_or_whose_clock_moved_marks_the_result(
+    kind: str, rule: str, tmp_path: Path
+) -> None:
+    run = on_hosts(tmp_path / "run", TimedEvent(7.5, kind, "h2: what happened", blame="host"))
+    assert run.manifest.validity is not None
+    assert run.manifest.validity.stamp == "caution"
+    finding = {one.rule: one for one in run.manifest.validity.findings}[rule]
+    assert (finding.severity, finding.reason) == ("caution", "h2: what happened")
+    assert "1 of 2 hosts" in finding.effect
+    assert "events" not in found(run), "told once"
+
+
+def test_hosts_that_disagree_about_the_time_of_day_are_told_and_change_nothing(tmp_path: Path) -> None:
+    run = on_hosts(tmp_path / "apart", wall_clocks_s=(0.9, -3600.0))
+    assert run.manifest.validity is not None
+    assert run.manifest.validity.stamp == "valid"
+    finding = found(run)["wall-clocks-apart"]
+    assert finding.severity == "note"
+    assert "h2 is 3600.0 s behind; no figure is changed" in finding.reason
+    assert "wall-clocks-apart" not in found(on_hosts(tmp_path / "close", wall_clocks_s=(0.9, -0.9)))
+
+
 def test_rule_names_are_unique() -> None:
     names = [rule.id for rule in RUN_RULES] + [rule.id for rule in STEP_RULES]
     assert len(names) == len(set(names))
@@ -236,6 +277,9 @@ def test_rule_names_are_unique() -> None:
         "tail-not-steady",
         "clipped-histogram",
         "virtual-time",
+        "hosts-lost",
+        "host-clock-moved",
+        "wall-clocks-apart",
     }
 
 

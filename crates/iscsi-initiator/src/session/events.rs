@@ -2,9 +2,8 @@
 
 use crate::event::Failure;
 use crate::facts::{DeviceId, SessionId};
-use crate::request::Regions;
 use crate::task::{Answer, NewTask};
-use linerate_io::Nanos;
+use linerate_io::{AttachedRegions, Nanos};
 use linerate_scsi_proto::alua::AccessState;
 
 /// The context that a session needs from its owner, and its results for the owner.
@@ -13,7 +12,7 @@ pub(crate) struct Context<'a, S> {
     pub(crate) events: &'a mut Vec<(SessionId, SessionEvent)>,
     /// I/Os that the session could not do.
     pub(crate) returned: &'a mut Vec<Returned>,
-    pub(crate) regions: &'a Regions,
+    pub(crate) regions: &'a AttachedRegions,
     pub(crate) random: &'a mut Random,
     /// When the owner must call the session again, at the latest.
     pub(crate) wake_at: Nanos,

@@ -13,9 +13,8 @@ use super::state::Input;
 use super::tasks::{Progress, TaskIndex};
 use crate::event::{EventKind, IoSink};
 use crate::request::ReadInto;
-use crate::request::Regions;
 use crate::task::{Owner, Payload};
-use linerate_io::{Buffer, Driver, Nanos, Region, Seg};
+use linerate_io::{AttachedRegions, Buffer, Driver, Nanos, Region, Seg};
 use linerate_iscsi_proto::frame::Event;
 use linerate_iscsi_proto::pdu::{
     AsyncEvent, AsyncMessage, BHS_BYTES, DataIn, Header, NopIn, R2t, RESERVED_TAG, Reject, Request, Residual,
@@ -465,7 +464,7 @@ impl Session {
 }
 
 /// Copies a short piece of read data into its segment.
-fn copy_in(regions: &Regions, seg: Seg, offset: u32, bytes: &[u8]) {
+fn copy_in(regions: &AttachedRegions, seg: Seg, offset: u32, bytes: &[u8]) {
     let region: Option<&Arc<Region>> = regions.get(seg.region);
     if let Some(region) = region
         && !bytes.is_empty()

@@ -9,9 +9,8 @@ use super::connection::Connection;
 use super::loss::LossReason;
 use super::tasks::{Progress, Stage, TaskIndex};
 use crate::balance::Load;
-use crate::request::Regions;
 use crate::task::{Owner, Payload};
-use linerate_io::{Driver, Nanos, Outgoing, Seg};
+use linerate_io::{AttachedRegions, Driver, Nanos, Outgoing, Seg};
 use linerate_iscsi_proto::digest::Crc32c;
 use linerate_iscsi_proto::frame::Framer;
 use linerate_iscsi_proto::params::DigestKind;
@@ -30,7 +29,7 @@ const TEXT_BYTES_MAX: usize = 16 << 20;
 impl Session {
     /// Passes the queued PDUs to the driver and receives again. While a send is in progress, new PDUs wait for its end,
     /// so that they are sent together.
-    pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &Regions, now: Nanos) {
+    pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &AttachedRegions, now: Nanos) {
         for at in 0..self.connections.len() {
             self.fill(at, regions, now);
         }
@@ -47,7 +46,7 @@ impl Session {
     }
 
     /// Collects the PDUs that are sent before commands.
-    fn fill(&mut self, at: usize, regions: &Regions, now: Nanos) {
+    fn fill(&mut self, at: usize, regions: &AttachedRegions, now: Nanos) {
         let connection = &mut self.connections[at];
         if !connection.is_connected() {
             return;
@@ -76,7 +75,7 @@ impl Session {
     }
 
     /// Gives commands their numbers, and puts each on one of the connections that can send.
-    fn send_commands(&mut self, regions: &Regions, now: Nanos) {
+    fn send_commands(&mut self, regions: &AttachedRegions, now: Nanos) {
         while self.window.can_send()
             && !self.probes.is_empty()
             && let Some(at) = self.choose_connection(0)
@@ -112,7 +111,7 @@ impl Session {
     }
 
     #[inline]
-    fn send_command(&mut self, index: TaskIndex, at: usize, regions: &Regions, now: Nanos) {
+    fn send_command(&mut self, index: TaskIndex, at: usize, regions: &AttachedRegions, now: Nanos) {
         let connection = &mut self.connections[at];
         let Some(mut out) = connection.outgoing.take() else {
             unreachable!("a connection was chosen that can send")
@@ -171,7 +170,7 @@ impl Session {
         at: usize,
         burst: Burst,
         out: &mut Outgoing,
-        regions: &Regions,
+        regions: &AttachedRegions,
     ) {
         let (framer, exp_stat_sn) = (self.connections[at].framer, self.connections[at].expected.number());
         let itt = self.tasks.itt(index);
@@ -310,7 +309,7 @@ fn push_header(out: &mut Outgoing, framer: Framer, emit: impl FnOnce(&mut Bhs)) 
 fn push_payload(
     out: &mut Outgoing,
     framer: Framer,
-    regions: &Regions,
+    regions: &AttachedRegions,
     payload: &Payload,
     offset: u32,
     len: u32,
@@ -335,7 +334,7 @@ fn push_payload(
 }
 
 /// Updates a checksum with a segment.
-pub(super) fn segment_crc(regions: &Regions, seg: Seg, start: Crc32c) -> Crc32c {
+pub(super) fn segment_crc(regions: &AttachedRegions, seg: Seg, start: Crc32c) -> Crc32c {
     let mut crc = start;
     if let Some(region) = regions.get(seg.region) {
         region.for_each_chunk(seg.offset, u64::from(seg.len), |chunk| crc = crc.update(chunk));

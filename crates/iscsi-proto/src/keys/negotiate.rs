@@ -27,6 +27,8 @@ pub struct Negotiation {
     received: u32,
     /// Bit per index of [`KEYS`]: we have offered the key and wait for the answer.
     awaited: u32,
+    /// Bit per index of [`KEYS`]: our offer decides the result alone, and the peer may leave out its answer.
+    decided: u32,
     /// Bit per index of [`KEYS`]: we have declared the key.
     declared: u32,
 }
@@ -38,7 +40,17 @@ impl Negotiation {
     pub fn new(side: Side, offer: Offer, discovery: bool) -> Self {
         debug_assert!(offer.first_burst_length <= offer.max_burst_length);
         let params = SessionParams::default();
-        Negotiation { side, offer, discovery, joining: false, params, received: 0, awaited: 0, declared: 0 }
+        Negotiation {
+            side,
+            offer,
+            discovery,
+            joining: false,
+            params,
+            received: 0,
+            awaited: 0,
+            decided: 0,
+            declared: 0,
+        }
     }
 
     /// Negotiation of a connection that joins a session: the keys of the session keep their values, the others are
@@ -85,8 +97,23 @@ impl Negotiation {
                 && let Some(value) = self.offered(key)
             {
                 self.awaited |= bit;
+                if self.decides(key) {
+                    self.decided |= bit;
+                }
                 out.push(key.name, &value);
             }
+        }
+    }
+
+    /// Whether our value is the result for any value of the peer, which is stored then (RFC 7143 section 6.2.2: OR with
+    /// Yes, AND with No; Linux's LIO does not answer these).
+    fn decides(&mut self, key: &Key) -> bool {
+        match key.kind {
+            Kind::Boolean { or, ours, set } if ours(&self.offer) == or => {
+                set(&mut self.params, or);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -144,7 +171,7 @@ impl Negotiation {
 
     /// True if the peer still owes answers.
     pub fn is_waiting(&self) -> bool {
-        self.awaited != 0
+        self.awaited & !self.decided != 0
     }
 
     /// The result. Keys that neither side sent have their defaults.

@@ -128,6 +128,37 @@ fn bad_answers_are_refused() {
     assert_eq!(judge("ErrorRecoveryLevel", "Irrelevant"), Ok(()));
 }
 
+/// RFC 7143 section 6.2.2: these answers are optional. Linux's LIO leaves them out.
+#[test]
+fn a_boolean_that_the_offer_decides_needs_no_answer() {
+    for (initial_r2t, immediate_data) in [(true, true), (true, false), (false, true), (false, false)] {
+        let offer = Offer { initial_r2t, immediate_data, ..Offer::default() };
+        let mut initiator = Negotiation::new(Side::Initiator, offer, false);
+        let mut target = Negotiation::new(Side::Target, Offer::default(), false);
+        let (mut offers, mut answers, mut rest) = (Writer::default(), Writer::default(), Writer::default());
+        initiator.propose(&mut offers);
+        for (key, value) in parse(&offers.into_bytes()).unwrap() {
+            target.receive(key, value, &mut answers).unwrap();
+        }
+        let decided = |key: &str| match key {
+            "DataPDUInOrder" | "DataSequenceInOrder" => true,
+            "InitialR2T" => initial_r2t,
+            "ImmediateData" => !immediate_data,
+            _ => false,
+        };
+        let answers = answers.into_bytes();
+        assert!(initiator.is_waiting(), "the other answers are owed");
+        for (key, value) in parse(&answers).unwrap() {
+            if !decided(key) {
+                initiator.receive(key, value, &mut rest).unwrap();
+            }
+        }
+        assert!(!initiator.is_waiting());
+        let params = initiator.params();
+        assert_eq!((params.initial_r2t, params.immediate_data), (initial_r2t, immediate_data));
+    }
+}
+
 #[test]
 fn a_key_comes_once() {
     let mut target = Negotiation::new(Side::Target, Offer::default(), false);

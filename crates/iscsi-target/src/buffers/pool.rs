@@ -7,7 +7,7 @@ use crate::{
     buffers::budget::{Budget, Share},
     memory_volume::Part,
 };
-use linerate_io::{Driver, Region, RegionId, Seg};
+use linerate_io::{AttachedRegions, Driver, Region, Seg};
 use linerate_iscsi_proto::digest::Crc32c;
 use std::{io, sync::Arc};
 
@@ -49,7 +49,7 @@ impl Drop for Chunks {
 pub(crate) struct ChunkPool {
     budget: Budget,
     /// By index of the region at the driver.
-    regions: Vec<Option<Arc<Region>>>,
+    regions: AttachedRegions,
     free: Vec<Seg>,
     lists: Vec<Vec<Seg>>,
     /// Counts returned chunks, for connections that wait for memory.
@@ -59,7 +59,7 @@ pub(crate) struct ChunkPool {
 impl ChunkPool {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         let budget = Budget::new(limit_bytes);
-        Self { budget, regions: Vec::new(), free: Vec::new(), lists: Vec::new(), returns: 0 }
+        Self { budget, regions: AttachedRegions::default(), free: Vec::new(), lists: Vec::new(), returns: 0 }
     }
 
     /// Lends chunks for `len` bytes; the last one is cut to the needed length. None: the connection must wait, or the
@@ -161,15 +161,22 @@ impl ChunkPool {
         }
     }
 
-    /// Copies parts of a volume in memory into lent chunks of the same length.
-    pub(crate) fn copy_from<'a>(&self, segs: &[Seg], parts: impl Iterator<Item = Part<'a>>) {
-        let mut at = 0;
+    /// Copies parts of a volume in memory into lent chunks, from byte `at` on. Returns the checksum of the copied bytes.
+    pub(crate) fn copy_from<'a>(
+        &self,
+        segs: &[Seg],
+        mut at: u32,
+        parts: impl Iterator<Item = Part<'a>>,
+    ) -> Crc32c {
+        let mut crc = Crc32c::EMPTY;
         for part in parts {
             part.region.for_each_chunk(part.offset, part.len, |bytes| {
+                crc = crc.update(bytes);
                 self.write(segs, at, bytes);
                 at += bytes.len() as u32;
             });
         }
+        crc
     }
 
     /// Repeats `pattern` over all of the chunks. The length of the pattern is a power of two, so chunks hold whole
@@ -182,8 +189,7 @@ impl ChunkPool {
 
     /// The memory of a chunk.
     pub(crate) fn region(&self, seg: Seg) -> &Arc<Region> {
-        let region = self.regions.get(seg.region.index() as usize).and_then(Option::as_ref);
-        region.expect("a chunk comes from a region of this pool")
+        self.regions.of(seg)
     }
 
     /// Continues a checksum over `len` bytes of lent chunks from byte `at` on.
@@ -198,21 +204,13 @@ impl ChunkPool {
     fn grow<D: Driver>(&mut self, driver: &mut D) -> io::Result<()> {
         let region = Region::anonymous(u64::from(CHUNK_BYTES * CHUNKS_PER_REGION))?;
         let id = driver.attach(Arc::clone(&region));
-        self.remember(id, region);
+        self.regions.insert(id, region);
         self.free.reserve(CHUNKS_PER_REGION as usize);
         for chunk in (0..CHUNKS_PER_REGION).rev() {
             let offset = u64::from(chunk * CHUNK_BYTES);
             self.free.push(Seg { region: id, offset, len: CHUNK_BYTES });
         }
         Ok(())
-    }
-
-    fn remember(&mut self, id: RegionId, region: Arc<Region>) {
-        let index = id.index() as usize;
-        if self.regions.len() <= index {
-            self.regions.resize(index + 1, None);
-        }
-        self.regions[index] = Some(region);
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     inbound::Sink,
     reply::{Answers, Asked},
     session::in_full_feature,
+    steps::ReadData,
     tasks::{Buffers, NewTask, Steps, TaskId, TaskWork},
 };
 use crate::{
@@ -221,15 +222,11 @@ impl Connection {
         let medium = match context.media.of(entry.volume) {
             Some(VolumeAccess::File(file)) => Executor::File(file),
             Some(VolumeAccess::Managed(volume)) => Executor::Engine(volume),
-            // Other commands may write to it before it is sent: only a copy still matches its digest.
             Some(VolumeAccess::Memory(pages)) => {
-                context
-                    .pool
-                    .copy_from(entry.segs(), pages.parts(extent.offset_bytes, extent.len_bytes.into()));
                 pages.count(IoDirection::Read, extent.offset_bytes, extent.len_bytes.into());
-                return self.buffered_read_done(context, task, &extent, None);
+                return self.buffered_read_done(context, task, &extent, Ok(ReadData::InVolume));
             }
-            None => return self.buffered_read_done(context, task, &extent, Some(MediumError::Hardware)),
+            None => return self.buffered_read_done(context, task, &extent, Err(MediumError::Hardware)),
         };
         let chunks = entry.lend(Buffers::Operation);
         self.operations += 1;

@@ -109,16 +109,50 @@ impl Answers<'_> {
         chunks: Chunks,
         pool: &mut ChunkPool,
     ) {
+        let digests = self.session.digests_data();
+        self.read_pieces(asked, extent, chunks, pool, |pool, segs, piece| {
+            if digests {
+                pool.digest(segs, piece.buffer_offset, piece.len, Crc32c::EMPTY)
+            } else {
+                Crc32c::EMPTY
+            }
+        });
+    }
+
+    /// Answers a read of a memory volume with a copy in I/O buffers. Each byte is in the cache for its checksum.
+    pub(super) fn read_copied(
+        &mut self,
+        asked: Asked,
+        extent: &Extent,
+        pages: &MemoryVolume,
+        chunks: Chunks,
+        pool: &mut ChunkPool,
+    ) {
+        self.read_pieces(asked, extent, chunks, pool, |pool, segs, piece| {
+            let offset = extent.offset_bytes + u64::from(piece.buffer_offset);
+            pool.copy_from(segs, piece.buffer_offset, pages.parts(offset, u64::from(piece.len)))
+        });
+    }
+
+    /// Sends I/O buffers in pieces. `crc` fills a piece, if that is still to be done, and returns its checksum.
+    fn read_pieces(
+        &mut self,
+        asked: Asked,
+        extent: &Extent,
+        chunks: Chunks,
+        pool: &mut ChunkPool,
+        crc: impl Fn(&ChunkPool, &[Seg], &DataInPiece) -> Crc32c,
+    ) {
         self.release(asked.immediate);
         let residual = Residual::of(asked.expected_in, u64::from(extent.asked_bytes));
         let segs = chunks.segs();
         for piece in DataInSplit::new(extent.len_bytes, &self.session.params) {
+            let crc = crc(pool, segs, &piece);
             self.data_in_header(asked.itt, &piece, Some(residual));
             for (seg, start, len) in pieces(segs, piece.buffer_offset, piece.len) {
                 self.out.list.push_seg(Seg { offset: seg.offset + u64::from(start), len, ..seg });
             }
-            let digest = || pool.digest(segs, piece.buffer_offset, piece.len, Crc32c::EMPTY);
-            self.out.list.push_bytes(&self.session.framer.trailer(piece.len, digest));
+            self.out.list.push_bytes(&self.session.framer.trailer(piece.len, || crc));
         }
         pool.append(&mut self.out.chunks, chunks);
     }

@@ -29,6 +29,14 @@ enum Started {
     Later(MediumOp),
 }
 
+/// Where the bytes of a read are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadData {
+    InBuffers,
+    /// A volume in memory. Other commands may write to it before they are sent: only a copy matches its digest.
+    InVolume,
+}
+
 impl Connection {
     /// Runs a task until it must wait. `command` is given until its data has been handled.
     pub(super) fn drive<D: Driver>(
@@ -267,8 +275,8 @@ impl Connection {
         match &mut entry.work {
             TaskWork::BufferedRead(extent) => {
                 let extent = *extent;
-                let failed = result.moved(wanted).err().map(|fault| fault.on_read());
-                self.buffered_read_done(context, task, &extent, failed);
+                let read = result.moved(wanted).map_err(|fault| fault.on_read());
+                self.buffered_read_done(context, task, &extent, read.map(|()| ReadData::InBuffers));
             }
             TaskWork::BufferedWrite(extent) => {
                 let extent = *extent;
@@ -305,17 +313,24 @@ impl Connection {
         self.resume(context);
     }
 
-    /// The bytes of a read are in its buffers, or it has failed.
+    /// The bytes of a read are there, or it has failed.
     pub(super) fn buffered_read_done<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
         task: TaskId,
         extent: &linerate_scsi::Extent,
-        error: Option<MediumError>,
+        read: Result<ReadData, MediumError>,
     ) {
         let silent = self.end_write(task);
         let Some(entry) = self.tasks.known(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
+        let (pages, error) = match (read, context.media.of(entry.volume)) {
+            (Ok(ReadData::InBuffers), _) => (None, None),
+            (Ok(ReadData::InVolume), Some(VolumeAccess::Memory(pages))) => (Some(pages), None),
+            // Its set has failed since the command began.
+            (Ok(ReadData::InVolume), _) => (None, Some(MediumError::Hardware)),
+            (Err(error), _) => (None, Some(error)),
+        };
         if let Some(error) = error.filter(|_| !silent) {
             let session = self.session.as_ref();
             let device = session.and_then(|session| session.device.as_ref());
@@ -331,7 +346,12 @@ impl Connection {
                     context.pool.give_back(&mut self.share, chunks);
                 }
                 Some(mut answers) => {
-                    answers.read_buffers(asked, extent, chunks, &mut context.pool);
+                    match pages {
+                        Some(pages) => {
+                            answers.read_copied(asked, extent, pages, chunks, &mut context.pool);
+                        }
+                        None => answers.read_buffers(asked, extent, chunks, &mut context.pool),
+                    }
                     answers.session.counters.reads += 1;
                     answers.session.counters.read_bytes += u64::from(extent.len_bytes);
                     context.counters.reads += 1;

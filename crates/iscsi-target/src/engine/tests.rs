@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::log::tests::with_log;
 use linerate_io::{Region, system::now_ns};
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -84,10 +83,6 @@ impl Client {
 
 #[test]
 fn a_worker_does_what_needs_no_waiting() {
-    with_log(work_without_waiting);
-}
-
-fn work_without_waiting() {
     let (engine, mut clients) = rig();
     let client = &mut clients[0];
     // The first write needs a page, and flags on disk.
@@ -108,10 +103,6 @@ fn work_without_waiting() {
 
 #[test]
 fn workers_and_the_thread_take_turns() {
-    with_log(take_turns);
-}
-
-fn take_turns() {
     let (engine, clients) = rig();
     let left = AtomicUsize::new(WORKERS);
     let manage = |command: serde_json::Value| engine.manage(serde_json::from_value(command).unwrap());

@@ -15,7 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU8, Ordering::Relaxed},
+    },
     time::Duration,
 };
 use subscriber::Subscriber;
@@ -67,6 +70,8 @@ pub struct Log {
 
 /// The state that reporting threads and the reader share.
 struct Shared {
+    /// The finest [`Level`] that is collected, as a number.
+    level: AtomicU8,
     state: Mutex<State>,
     /// Notified when there are events to read.
     filled: Condvar,
@@ -85,13 +90,13 @@ impl Log {
     pub fn open(level: Level) -> Self {
         static SHARED: OnceLock<Arc<Shared>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| {
-            let shared = Arc::new(Shared { state: Mutex::default(), filled: Condvar::new() });
+            let shared = Arc::new(Shared::new(level));
             let subscriber = Subscriber::new(Arc::clone(&shared));
             // If another subscriber exists already, only events that are added directly are seen.
             let _ = tracing::subscriber::set_global_default(subscriber);
             shared
         });
-        subscriber::set_level(level);
+        shared.set_level(level);
         Self { shared: Arc::clone(shared) }
     }
 
@@ -120,6 +125,16 @@ impl Log {
 }
 
 impl Shared {
+    fn new(level: Level) -> Self {
+        Self { level: AtomicU8::new(level as u8), state: Mutex::default(), filled: Condvar::new() }
+    }
+
+    /// Collects events of this level and above from now on.
+    fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Relaxed);
+        tracing::callsite::rebuild_interest_cache();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // A queue is valid after each step, so a panic elsewhere does not damage it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -155,28 +170,19 @@ fn overflow(lost: u64, time_s: f64) -> LogEvent {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::{Level, Log, LogEvent, QUEUE_MAX};
-    use std::{
-        sync::{Mutex, PoisonError},
-        time::Duration,
-    };
-
-    static TURN: Mutex<()> = Mutex::new(());
-
-    /// There is one log per process: tests that make events take turns.
-    pub(crate) fn with_log<T>(test: impl FnOnce() -> T) -> T {
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        test()
-    }
+mod tests {
+    use super::{Level, Log, LogEvent, QUEUE_MAX, Shared, Subscriber};
+    use std::{sync::Arc, time::Duration};
 
     #[test]
     fn events_are_collected_and_never_more_than_the_queue_holds() {
-        with_log(collect_and_overflow);
+        // A log for this thread only: other tests of this process make events too.
+        let log = Log { shared: Arc::new(Shared::new(Level::Info)) };
+        let subscriber = Subscriber::new(Arc::clone(&log.shared));
+        tracing::subscriber::with_default(subscriber, || collect_and_overflow(&log));
     }
 
-    fn collect_and_overflow() {
-        let log = Log::open(Level::Info);
+    fn collect_and_overflow(log: &Log) {
         tracing::debug!(event = "too_fine", "not asked for");
         tracing::warn!(
             event = "login_refused",
@@ -193,7 +199,7 @@ pub(crate) mod tests {
         assert_eq!(event.fields["status"], 0x0202);
         assert!(event.time_s > 1.7e9);
 
-        let log = Log::open(Level::Debug);
+        log.shared.set_level(Level::Debug);
         tracing::debug!(event = "fine", long = "x".repeat(10_000), "{}", "y".repeat(10_000));
         let [event] = &log.take(Duration::from_secs(5))[..] else { panic!() };
         assert!(event.message.len() < 1100 && event.fields["long"].as_str().unwrap().len() < 600);

@@ -5,10 +5,7 @@ use linerate_io::system;
 use serde_json::{Map, Value};
 use std::{
     fmt::{self, Write},
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 use tracing::{
     Metadata,
@@ -22,8 +19,6 @@ const MESSAGE_MAX: usize = 1024;
 /// Most characters of a field.
 const FIELD_MAX: usize = 512;
 
-static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
-
 /// See the module text. Spans are not used here.
 pub(super) struct Subscriber(Arc<Shared>);
 
@@ -31,12 +26,6 @@ impl Subscriber {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self(shared)
     }
-}
-
-/// Collects events of this level and above from now on.
-pub(super) fn set_level(level: Level) {
-    LEVEL.store(level as u8, Relaxed);
-    tracing::callsite::rebuild_interest_cache();
 }
 
 fn level_of(level: tracing::Level) -> Level {
@@ -51,7 +40,7 @@ fn level_of(level: tracing::Level) -> Level {
 
 impl tracing::Subscriber for Subscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && level_of(*metadata.level()) as u8 <= LEVEL.load(Relaxed)
+        metadata.is_event() && level_of(*metadata.level()) as u8 <= self.0.level.load(Relaxed)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -62,7 +51,7 @@ impl tracing::Subscriber for Subscriber {
             LevelFilter::DEBUG,
             LevelFilter::TRACE,
         ];
-        filters.get(usize::from(LEVEL.load(Relaxed))).copied()
+        filters.get(usize::from(self.0.level.load(Relaxed))).copied()
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

@@ -2,6 +2,7 @@
 
 use super::{
     Backend, BackendKind, Failure, FinishedIo, Io, Notice, OpenError, OpenedVolume, Reports, VolumeToOpen,
+    tcp::TcpCounters,
 };
 use crate::{
     record::{
@@ -14,7 +15,7 @@ use crate::{
     },
 };
 use linerate_blame::Blame;
-use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo, net::NetWatch};
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId, net::NetWatch};
 use linerate_iscsi_initiator::{
     Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
     LunAddress, PathFacts, ReadInto, Secret, SessionFacts, SessionId, Sharing,
@@ -31,8 +32,8 @@ pub(crate) struct Iscsi {
     follows_links: bool,
     /// The volume in the specification, by device.
     volumes: Vec<u32>,
-    /// Kernel counters per session when they were last read.
-    seen: Vec<TcpInfo>,
+    /// By session.
+    tcp: TcpCounters,
 }
 
 impl Iscsi {
@@ -95,32 +96,6 @@ impl Iscsi {
             "snd_mss": tcp.snd_mss,
             "pmtu": tcp.pmtu,
         })
-    }
-
-    /// TCP counters of a session since the last call; zeros while it has no connection.
-    fn tcp_since_last<D: Driver>(&mut self, driver: &D, session: SessionId) -> TcpTally {
-        let Some(now) = self.initiator.tcp_info(driver, session) else { return TcpTally::default() };
-        if self.seen.len() <= session.index() {
-            self.seen.resize(session.index() + 1, TcpInfo::default());
-        }
-        let before = &mut self.seen[session.index()];
-        // A session that was restored has a new connection, whose counters start again.
-        if now.bytes_received < before.bytes_received || now.bytes_sent < before.bytes_sent {
-            *before = TcpInfo::default();
-        }
-        let tally = TcpTally {
-            retransmits: now.retransmits.saturating_sub(before.retransmits),
-            data_segments_sent: now.data_segments_sent.saturating_sub(before.data_segments_sent),
-            bytes_sent: now.bytes_sent - before.bytes_sent,
-            bytes_received: now.bytes_received - before.bytes_received,
-            busy_us: now.busy_us.saturating_sub(before.busy_us),
-            rwnd_limited_us: now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us),
-            sndbuf_limited_us: now.sndbuf_limited_us.saturating_sub(before.sndbuf_limited_us),
-            rtt_sum_us: u64::from(now.rtt_us),
-            connections: 1,
-        };
-        *before = now;
-        tally
     }
 }
 
@@ -212,8 +187,9 @@ impl<D: Driver> Backend<D> for Iscsi {
     }
 
     fn network_since_last(&mut self, driver: &D, network: &mut NetworkTally) {
-        let tallies: Vec<TcpTally> =
-            self.initiator.sessions().map(|session| self.tcp_since_last(driver, session)).collect();
+        let (initiator, tcp) = (&self.initiator, &mut self.tcp);
+        let tally = |session: SessionId| tcp.since_last(session.index(), initiator.tcp_info(driver, session));
+        let tallies: Vec<TcpTally> = initiator.sessions().map(tally).collect();
         for tally in &tallies {
             network.tcp.add(tally);
         }

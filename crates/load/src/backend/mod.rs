@@ -1,4 +1,5 @@
-//! The backends of a worker: files, iSCSI LUNs, null volumes. Open this file first; `router.rs` has the table of them.
+//! The backends of a worker: files, iSCSI LUNs, files of SMB shares, null volumes. Open this file first; `router.rs`
+//! has the table of them.
 //!
 //! A worker has one backend of each kind, and each serves all of the worker's volumes of its kind. So iSCSI volumes can
 //! share sessions, and one flush per turn sends everything.
@@ -10,6 +11,8 @@ mod file;
 mod iscsi;
 mod null;
 mod router;
+mod smb;
+mod tcp;
 
 pub(crate) use router::{BackendKind, Backends, is_remote, kind_of};
 
@@ -20,6 +23,7 @@ use crate::{
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Seg};
 use linerate_iscsi_initiator::IoError;
+use linerate_smb::SmbIoError;
 use std::{collections::BTreeMap, fmt, io};
 
 /// Notices that wait to be reported; more than one turn of a worker can add.
@@ -62,12 +66,18 @@ pub(crate) enum Failure {
     },
     /// The initiator reported an error.
     Iscsi(IoError),
+    /// The SMB client reported an error.
+    Smb(SmbIoError),
 }
 
 impl Failure {
     /// The volume will not return during this run.
     pub(crate) fn is_final(self) -> bool {
-        matches!(self, Self::Iscsi(IoError::SessionLost | IoError::DeviceChanged | IoError::Closed))
+        matches!(
+            self,
+            Self::Iscsi(IoError::SessionLost | IoError::DeviceChanged | IoError::Closed)
+                | Self::Smb(SmbIoError::Lost | SmbIoError::Closed)
+        )
     }
 
     /// Whose fault.
@@ -76,6 +86,7 @@ impl Failure {
             Self::System(io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied, _) => Blame::User,
             Self::System(io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull, _) => Blame::Host,
             Self::System(..) | Self::Short { .. } | Self::Iscsi(_) => Blame::Peer,
+            Self::Smb(error) => error.blame(),
         }
     }
 }
@@ -87,6 +98,7 @@ impl fmt::Display for Failure {
             Self::System(kind, None) => kind.fmt(f),
             Self::Short { moved } => write!(f, "only {moved} bytes moved (the volume has become smaller?)"),
             Self::Iscsi(error) => error.fmt(f),
+            Self::Smb(error) => error.fmt(f),
         }
     }
 }
@@ -134,6 +146,8 @@ pub(crate) struct VolumeToOpen<'a> {
     pub(crate) index: u32,
     /// Some stream writes it.
     pub(crate) writes: bool,
+    /// A file that the specification wants to be created may be.
+    pub(crate) may_create: bool,
     /// In virtual time: block sizes of the array's volumes in bytes, by name.
     pub(crate) array_blocks: Option<&'a BTreeMap<String, u32>>,
 }
@@ -143,7 +157,7 @@ pub(crate) struct VolumeToOpen<'a> {
 pub(crate) struct OpenedVolume {
     /// The backend's volume.
     pub(crate) unit: u32,
-    /// `iscsi`, `file`, `block`, `null` or `array`.
+    /// `iscsi`, `smb`, `file`, `block`, `null` or `array`.
     pub(crate) kind: &'static str,
     pub(crate) capacity_bytes: u64,
     pub(crate) block_bytes: u32,
@@ -208,11 +222,13 @@ pub(crate) struct OpenError {
     pub(crate) blame: Blame,
     /// User name or secret were refused.
     pub(crate) wrong_credentials: bool,
+    /// It does not exist.
+    pub(crate) is_missing: bool,
 }
 
 impl OpenError {
     /// An error with its blame.
     pub(crate) fn new(blame: Blame, message: impl Into<String>) -> Self {
-        Self { message: message.into(), blame, wrong_credentials: false }
+        Self { message: message.into(), blame, wrong_credentials: false, is_missing: false }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::{
     Backend, Io, OpenError, OpenedVolume, Reports, VolumeToOpen, file::Files, iscsi::Iscsi, null::Null,
+    smb::Smb,
 };
 use crate::record::tally::NetworkTally;
 use linerate_blame::Blame;
@@ -139,14 +140,17 @@ macro_rules! backends {
 backends! {
     File files: Files, remote false { "file": "file:/path", "array": "" }
     Iscsi iscsi: Iscsi, remote true { "iscsi": "iscsi://..." }
+    Smb smb: Smb, remote true { "smb": "smb://..." }
     Null null: Null, remote false { "null": "null:SIZE" }
 }
 
 impl Backends {
     /// Makes a region usable in I/Os of every backend. The initiator attaches it to the driver, because it also reads the
-    /// region for data digests.
+    /// region for data digests; so does the SMB client for signatures.
     pub(crate) fn attach<D: Driver>(&mut self, driver: &mut D, region: &Arc<Region>) -> RegionId {
-        self.iscsi.attach(driver, region)
+        let id = self.iscsi.attach(driver, region);
+        self.smb.add_region(id, Arc::clone(region));
+        id
     }
 
     /// For tests: null volumes hang during a time.
@@ -176,8 +180,9 @@ mod tests {
         assert_eq!(kind_of("file:/tmp/a"), Some(BackendKind::File));
         assert_eq!(kind_of("array:v1"), Some(BackendKind::File));
         assert_eq!(kind_of("null:4096"), Some(BackendKind::Null));
-        assert_eq!((kind_of("smb://server/share"), kind_of("/dev/sdb")), (None, None));
-        let message = unknown_scheme("smb:x").message;
-        assert_eq!(message, "smb:x: expected file:/path or iscsi://... or null:SIZE");
+        assert_eq!(kind_of("smb://server/share/file"), Some(BackendKind::Smb));
+        assert_eq!((kind_of("nfs://server/share"), kind_of("/dev/sdb")), (None, None));
+        let message = unknown_scheme("nfs:x").message;
+        assert_eq!(message, "nfs:x: expected file:/path or iscsi://... or smb://... or null:SIZE");
     }
 }

@@ -1,6 +1,6 @@
 //! Contradictions in a specification, found before anything is opened.
 
-use super::options::{multipath_options, session_options};
+use super::options::{multipath_options, session_options, smb_options};
 use super::{
     ArrivalSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse, SizeSpec, StreamSpec, VerifyMode,
     VolumeSpec,
@@ -99,9 +99,14 @@ impl RunSpec {
 impl VolumeSpec {
     fn check(&self, key: &str) -> Result<(), SpecError> {
         require(!self.name.is_empty(), &format!("{key}.name"), "a volume needs a name")?;
-        let url_is_known =
-            ["iscsi://", "file:", "null:", "array:"].iter().any(|scheme| self.url.starts_with(scheme));
-        require(url_is_known, &format!("{key}.url"), "expected iscsi://..., file:/path or null:SIZE")?;
+        let url_is_known = ["iscsi://", "smb://", "file:", "null:", "array:"]
+            .iter()
+            .any(|scheme| self.url.starts_with(scheme));
+        require(
+            url_is_known,
+            &format!("{key}.url"),
+            "expected iscsi://..., smb://..., file:/path or null:SIZE",
+        )?;
         let netns = self.netns.as_ref().is_none_or(|path| path.starts_with('/'));
         require(netns, &format!("{key}.netns"), "expected the path of a network namespace")?;
         let outstanding = (1..=OUTSTANDING_MAX).contains(&self.outstanding);
@@ -117,6 +122,7 @@ impl VolumeSpec {
             && self.mutual_user.is_some() == self.mutual_secret.is_some();
         require(chap, &format!("{key}.user"), "a user and a secret belong together")?;
         session_options(self).map_err(|problem| SpecError::value(&format!("{key}.iscsi"), problem))?;
+        smb_options(self).map_err(|problem| SpecError::value(&format!("{key}.smb"), problem))?;
         self.check_paths(key)
     }
 

@@ -1,7 +1,8 @@
-//! The options of a volume's iSCSI sessions and paths, as the initiator takes them.
+//! The options of a volume's sessions and paths, as the initiator and the SMB client take them.
 
 use super::VolumeSpec;
 use linerate_iscsi_initiator::{MultipathOptions, OptionsError, PathSpec, SessionOptions};
+use linerate_smb::SmbOptions;
 
 /// The paths of a volume and how they are used; no paths = one, by the URL. An error names the part that is wrong.
 pub(crate) fn multipath_options(
@@ -24,6 +25,14 @@ pub(crate) fn multipath_options(
 /// The session options of a volume.
 pub(crate) fn session_options(spec: &VolumeSpec) -> Result<SessionOptions, String> {
     let options: SessionOptions = serde_json::from_value(serde_json::Value::Object(spec.iscsi.clone()))
+        .map_err(|error| error.to_string())?;
+    options.check().map_err(|error| error.to_string())?;
+    Ok(options)
+}
+
+/// The options of a volume's SMB session.
+pub(crate) fn smb_options(spec: &VolumeSpec) -> Result<SmbOptions, String> {
+    let options: SmbOptions = serde_json::from_value(serde_json::Value::Object(spec.smb.clone()))
         .map_err(|error| error.to_string())?;
     options.check().map_err(|error| error.to_string())?;
     Ok(options)

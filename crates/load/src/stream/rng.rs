@@ -14,6 +14,8 @@ pub(crate) enum Use {
     Arrivals,
     /// Bytes to write.
     Payload,
+    /// Maps of used and of changed clusters.
+    Backup,
 }
 
 /// A generator.

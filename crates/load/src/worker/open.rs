@@ -143,8 +143,13 @@ fn open_volumes<D: Driver>(
         let is_written =
             |stream: &StreamSpec| stream.read_percent < 100.0 && stream.volumes.contains(&spec.name);
         let writes = setup.spec.streams.iter().any(is_written);
-        let opening =
-            backend::VolumeToOpen { spec, index, writes, array_blocks: setup.virtual_time.as_ref() };
+        let opening = backend::VolumeToOpen {
+            spec,
+            index,
+            writes,
+            may_create: true,
+            array_blocks: setup.virtual_time.as_ref(),
+        };
         let (kind, opened) = backends.open(driver, &opening).map_err(|error| failed(spec, error))?;
         started.push((index, kind, opened));
     }
@@ -299,7 +304,7 @@ fn usable_bytes(volume: &VolumeSpec, opened: &OpenedVolume) -> Result<u64, OpenE
     let rest = capacity.saturating_sub(first) / block * block;
     let wanted = volume.size_bytes.unwrap_or(rest);
     if rest == 0 || wanted > rest {
-        let longer = if opened.kind == "file" { "; --create lengthens the file" } else { "" };
+        let longer = if matches!(opened.kind, "file" | "smb") { "; --create lengthens the file" } else { "" };
         return Err(user(format!(
             "the volume has {}, too few for the {} that the workload uses from byte {first} on; use less of it: \
              --size, or size in the workload file{longer}",

@@ -6,7 +6,7 @@ void result must not be used. What a user chose is a note. Thresholds are named 
 they come from; below them a rule is silent.
 """
 
-from linerate.analysis.rules import data, generator, laboratory, network, timing, whole
+from linerate.analysis.rules import data, generator, hosts, laboratory, network, timing, whole
 from linerate.analysis.rules.base import Doubt, RunRule, StepRule, StepView
 
 RUN_RULES: tuple[RunRule, ...] = whole.RULES
@@ -15,6 +15,7 @@ STEP_RULES: tuple[StepRule, ...] = (
     *generator.RULES,
     *laboratory.RULES,
     *network.RULES,
+    *hosts.RULES,
     *data.RULES,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, void
+from linerate.analysis.rules.hosts import CLOCK, LOST
 from linerate.analysis.summary import GIB, NS_PER_MS
 
 ERROR_PERCENT_VOID = 1.0
@@ -31,7 +32,11 @@ def _errors(step: StepView) -> Iterator[Doubt]:
 
 
 def _incidents(step: StepView) -> Iterator[Doubt]:
-    events = [event for event in step.run.events if event.step == step.record.key and event.blame]
+    events = [
+        event
+        for event in step.run.events
+        if event.step == step.record.key and event.blame and event.kind not in (LOST, CLOCK)
+    ]
     if events:
         first = events[0]
         yield note(

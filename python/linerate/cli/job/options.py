@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from linerate.cli.job.fit import Fitted, fitted_targets
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
-from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, load_workload
+from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, SmbSpec, load_workload
 from linerate.workload.fewer import volume_names
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.units import SIZE_FORM, parse_size
@@ -22,7 +22,7 @@ Lenient = Literal["auto"] | bool
 Model = TypeVar("Model", bound=BaseModel)
 _STAND_IN = "iscsi://127.0.0.1/iqn.2026-11.lab.linerate:stand-in/0"
 _LARGEST_CPU = 65_535
-_GROUPS = ("iscsi", "multipath")
+_GROUPS = ("iscsi", "smb", "multipath")
 """What --set sets options of."""
 
 
@@ -106,6 +106,7 @@ def with_settings(
     return replace(
         overrides,
         iscsi=_model_of(SessionSpec, "iscsi", settings),
+        smb=_model_of(SmbSpec, "smb", settings),
         paths=tuple(_path(text) for text in paths) or None,
         multipath_base=base,
         multipath=_model_of(MultipathTable, "multipath", settings),
@@ -117,6 +118,8 @@ def session_of(settings: Sequence[str]) -> SessionSpec:
     """What --set says of the one iSCSI session of a probe."""
     if _model_of(MultipathTable, "multipath", settings) is not None:
         raise UserError("--set multipath.*: a probe is for one path", "give iscsi.KEY=VALUE")
+    if _model_of(SmbSpec, "smb", settings) is not None:
+        raise UserError("--set smb.*: a probe is for an iSCSI volume", "give iscsi.KEY=VALUE")
     return _model_of(SessionSpec, "iscsi", settings) or SessionSpec()
 
 
@@ -140,7 +143,7 @@ def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model
         group, _, name = key.partition(".")
         if not equals or not name or group not in _GROUPS:
             raise UserError(
-                f"--set {setting}: not iscsi.KEY=VALUE or multipath.KEY=VALUE",
+                f"--set {setting}: not iscsi.KEY=VALUE, smb.KEY=VALUE or multipath.KEY=VALUE",
                 "for example --set iscsi.header_digest=crc32c",
             )
         if group == prefix:

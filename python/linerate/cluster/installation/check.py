@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from linerate import _core
+from linerate.analysis.rules.hosts import WALL_CLOCKS_APART_MAX_S
 from linerate.cluster.clock import UNCERTAINTY_MAX_NS, best_offset
 from linerate.cluster.hosts import INSTALLATIONS, Endpoint
 from linerate.cluster.installation.fit import check_fit, python_text
@@ -18,7 +19,6 @@ from linerate.cluster.ports import PortRange
 from linerate.errors import HostError, LinerateError
 
 _CLOCK_ASKED = 10
-_CLOCK_AHEAD_MAX_S = 1.0
 _SPOOL_BYTES_MIN = 1 << 30
 _NETWORK_TIMEOUT_S = 5.0
 
@@ -119,7 +119,7 @@ def _clock(visitor: Visitor) -> tuple[State, str]:
     if offset.uncertainty_ns > UNCERTAINTY_MAX_NS:
         limit_ms = UNCERTAINTY_MAX_NS / 1e6
         return "note", f"{text}; a run needs {limit_ms:g} ms or less, over a faster way than SSH"
-    if abs(ahead_s) > _CLOCK_AHEAD_MAX_S:
+    if abs(ahead_s) > WALL_CLOCKS_APART_MAX_S:
         return "note", f"{text}; runs measure this and are not changed by it, logs there have other times"
     return "ok", text
 

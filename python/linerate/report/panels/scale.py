@@ -19,7 +19,7 @@ from linerate.scale import Axis, Capacity, Procedure, Threshold, headroom
 from linerate.scale.curve import by_load
 from linerate.scale.laws import laws_of
 from linerate.scale.laws.words import laws_lines
-from linerate.scale.words import answer, kept_text, span, way_down_text
+from linerate.scale.words import answer, doubt_lines, kept_text, span, way_down_text
 
 _POINTS_MIN = 2
 
@@ -71,6 +71,8 @@ class SearchPart:
     headroom: tuple[HeadroomRow, ...]
     way_down: str
     laws: tuple[str, ...]
+    doubts: tuple[str, ...]
+    """What makes single runs less certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def _part(shown: SearchShown) -> SearchPart:
         ),
         way_down=way_down_text(shown.axis, shown.threshold, runs),
         laws=tuple(laws_lines(shown.axis, laws_of(shown.axis, runs))),
+        doubts=tuple(doubt_lines(runs)),
     )
 
 

@@ -193,7 +193,7 @@ def size_split(text: str, kb_base: int) -> Sizes:
 
 def filenames(text: str) -> tuple[str, ...]:
     r"""The names of `a:b`, where `\:` is a colon in a name. A URL is one name."""
-    if re.match(r"(iscsi|null|file)\\?:", text):
+    if re.match(r"(iscsi|smb|null|file)\\?:", text):
         return (text.replace("\\:", ":"),)
     names = [name.replace("\\:", ":") for name in re.split(r"(?<!\\):", text)]
     return tuple(name for name in names if name)

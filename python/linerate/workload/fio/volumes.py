@@ -63,7 +63,6 @@ class JobVolumes:
         if target is None:
             return None
         first_byte, size_bytes = _span(share)
-        is_file = target.kind == "file"
         direct = job.load.direct or target.kind not in ("file", "block")
         if not direct:
             what = f"[{job.name}]: direct=0, fio's default: its I/Os go through the page cache of this host"
@@ -79,7 +78,7 @@ class JobVolumes:
             size_bytes=size_bytes,
             outstanding=int(outstanding),
             direct=direct,
-            create=is_file and size_bytes is not None,
+            create=target.can_be_made and size_bytes is not None,
             durable_writes=job.load.durable,
             shares_device=not share.alone,
             iscsi=target.iscsi,

@@ -1,6 +1,7 @@
-"""Where a volume is: an iSCSI LUN, a file, a block device, or nothing at all.
+"""Where a volume is: an iSCSI LUN, a file of an SMB share, a file, a block device, or nothing at all.
 
     iscsi://[user%secret@]host[:port]/target/lun[?header_digest=none|crc32c&target_user=..&target_password=..]
+    smb://[[domain;]user[%secret]@]host[:port]/share/folder/file
     file:/path   /path   ./path   (a block device is a path, too)
     null:8g
     array:NAME       a volume of an array file, in virtual time
@@ -8,7 +9,8 @@
 The iSCSI form is the one that libiscsi's tools and QEMU take, read by the same rules: `user:secret@` works as
 well, the secret may hold `/`, `%xx` is decoded in the target's name only, and LIBISCSI_CHAP_USERNAME,
 _PASSWORD, _TARGET_USERNAME and _TARGET_PASSWORD in the environment stand in for what the URL leaves out. The
-secret leaves the URL here: what is passed on, shown and stored has none.
+secret leaves the URL here: what is passed on, shown and stored has none. LINERATE_SMB_USER and LINERATE_SMB_PASSWORD
+stand in for what an SMB URL leaves out.
 """
 
 from __future__ import annotations

@@ -74,10 +74,11 @@ def _split_login(login: str) -> tuple[str, str]:
 
 def without_secret(text: str) -> str:
     """A target as it may be shown: user, secret and query values of a URL replaced by stars."""
-    if not text.lower().startswith("iscsi:"):
+    scheme, colon, _ = text.partition("://")
+    if not colon or scheme.lower() not in ("iscsi", "smb"):
         return "***@" + text.rpartition("@")[2] if "%" in text and "@" in text else text
     at = text.rfind("@")
-    start = len("iscsi://")
+    start = len(scheme) + len(colon)
     rest = text[start:] if at < 0 else "***" + text[at:]
     place, question, query = rest.partition("?")
     return text[:start] + place + question + re.sub(r"=[^&]*", "=***", query)

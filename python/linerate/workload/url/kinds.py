@@ -14,6 +14,7 @@ from linerate.errors import UserError
 from linerate.workload.units import SIZE_FORM, parse_size
 from linerate.workload.url.iscsi import parse_iscsi
 from linerate.workload.url.path import parse_path
+from linerate.workload.url.smb import parse_smb
 from linerate.workload.url.target import Target
 
 _NULL_SIZE_BYTES = 8 << 30
@@ -63,6 +64,7 @@ def _parse_array(reading: UrlText) -> Target:
 
 _KINDS = (
     UrlKind("iscsi", lambda reading: parse_iscsi(reading.text, reading.environ), remote=True, paths=True),
+    UrlKind("smb", lambda reading: parse_smb(reading.text, reading.environ), remote=True),
     UrlKind(
         "file", lambda reading: parse_path(reading.text, reading.rest.removeprefix("//"), reading.folder)
     ),

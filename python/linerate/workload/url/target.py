@@ -8,7 +8,10 @@ from pydantic import SecretStr
 
 from linerate.workload.spec import SessionSpec
 
-TARGET_FORM = "iscsi://host[:port]/target/lun, a path such as ./disk.img or /dev/sdb, or null:SIZE"
+TARGET_FORM = (
+    "iscsi://host[:port]/target/lun, smb://host/share/file, a path such as ./disk.img or /dev/sdb, "
+    "or null:SIZE"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +31,8 @@ class Target:
     mutual_user: str | None = None
     mutual_secret: SecretStr | None = None
     iscsi: SessionSpec = field(default_factory=SessionSpec)
+
+    @property
+    def can_be_made(self) -> bool:
+        """A file, which a run may make or lengthen."""
+        return self.kind in ("file", "smb")

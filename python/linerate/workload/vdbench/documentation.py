@@ -25,10 +25,11 @@ linerate run sweep.vdb threads=16                          # $threads and !threa
 
 ## Where the volumes are
 
-`lun=` takes a path, a block device, `iscsi://[user%secret@]host[:port]/target/lun` or `null:8g`. `--map NAME=TARGET`
-puts an SD elsewhere without an edit: by its name (`sd1`), by its lun (`\\\\.\\PhysicalDrive1`) or by a pattern with one
-`*`. In the target `{n}` is the number at the end of the SD's name, or of its lun if the name has none; `{n-1}` counts
-from 0. A Windows device must be mapped. A `--map` that means no SD is refused.
+`lun=` takes a path, a block device, `iscsi://[user%secret@]host[:port]/target/lun`,
+`smb://user@host/share/file` or `null:8g`. `--map NAME=TARGET` puts an SD elsewhere without an edit: by its
+name (`sd1`), by its lun (`\\\\.\\PhysicalDrive1`) or by a pattern with one `*`. In the target `{n}` is the number
+at the end of the SD's name, or of its lun if the name has none; `{n-1}` counts from 0. A Windows device must be
+mapped. A `--map` that means no SD is refused.
 
 A file that does not exist is made if the SD has a `size=`, and never in `/dev`: a device that is missing stays missing.
 [Targets](workload.md#targets) and [what a run overwrites](workload.md#what-a-run-overwrites) apply here too.

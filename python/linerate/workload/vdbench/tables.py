@@ -184,7 +184,9 @@ HD = (
 
 SD = (
     Keyword(
-        "lun", "path, iscsi:// URL or null:SIZE", "where it is; --map says it for a name or a Windows device"
+        "lun",
+        "path, iscsi:// or smb:// URL, or null:SIZE",
+        "where it is; --map says it for a name or a Windows device",
     ),
     Keyword(
         "size", "bytes or (total,n)", "used length; a file is made or lengthened to it", "all", Form.NUMBERS

@@ -109,7 +109,7 @@ def _volume(sd: Sd, target: Target, flags: Flags, outstanding: int) -> VolumeSpe
         size_bytes=sd.size_bytes,
         outstanding=outstanding,
         direct=flags.direct or target.kind != "file",
-        create=target.kind == "file" and sd.size_bytes is not None,
+        create=target.can_be_made and sd.size_bytes is not None,
         durable_writes=flags.durable,
         iscsi=target.iscsi,
     )

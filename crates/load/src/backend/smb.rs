@@ -1,0 +1,202 @@
+//! Files of SMB shares: one [`SmbClient`] per worker has all of its files, each with a connection of its own.
+
+use super::{
+    Backend, BackendKind, Failure, FinishedIo, Io, Notice, OpenError, OpenedVolume, Reports, VolumeToOpen,
+    tcp::TcpCounters,
+};
+use crate::{
+    record::{Op, tally::NetworkTally},
+    spec::options::smb_options,
+};
+use linerate_blame::Blame;
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId};
+use linerate_smb::{
+    FileFacts, SmbAddress, SmbClient, SmbCredentials, SmbEvent, SmbEventKind, SmbFailure, SmbFileId,
+    SmbFileState, SmbIo, SmbIoDone, SmbIoError, SmbMode, SmbOp, SmbSink,
+};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Smallest unit of I/O: files have none, so it is that of local files.
+const BLOCK_BYTES: u32 = 512;
+
+/// The files of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Smb {
+    client: SmbClient,
+    files: Vec<SmbFileId>,
+    /// By file.
+    tcp: TcpCounters,
+}
+
+impl Smb {
+    /// Makes a region usable in I/Os that is attached to the driver.
+    pub(crate) fn add_region(&mut self, id: RegionId, region: Arc<Region>) {
+        self.client.add_region(id, region);
+    }
+
+    fn session_json<D: Driver>(&self, driver: &D, file: SmbFileId, facts: &FileFacts) -> serde_json::Value {
+        let address = self.client.address(file);
+        let tcp = self.client.tcp_info(driver, file).unwrap_or_default();
+        json!({
+            "portal": address.server(),
+            "share": address.share,
+            "path": address.path,
+            "local_address": facts.local_addr.map(|addr| addr.to_string()),
+            "peer_address": facts.peer_addr.to_string(),
+            "dialect": facts.dialect,
+            "signing": facts.signing.unwrap_or("off"),
+            "encryption": facts.encryption.unwrap_or("off"),
+            "max_io_bytes": facts.max_io_bytes,
+            "credits": facts.credits,
+            "guest": facts.is_guest,
+            "nodelay": tcp.nodelay,
+            "send_buffer_bytes": tcp.send_buffer_bytes,
+            "recv_buffer_bytes": tcp.recv_buffer_bytes,
+            "congestion_control": tcp.congestion_control,
+            "snd_mss": tcp.snd_mss,
+            "pmtu": tcp.pmtu,
+        })
+    }
+}
+
+impl<D: Driver> Backend<D> for Smb {
+    /// Starts to log on and to open the file.
+    fn open(&mut self, driver: &mut D, opening: &VolumeToOpen<'_>) -> Result<OpenedVolume, OpenError> {
+        let spec = opening.spec;
+        let user = |error: &dyn std::fmt::Display| OpenError::new(Blame::User, error.to_string());
+        let address = SmbAddress::parse(&spec.url).map_err(|error| user(&error))?;
+        let options = smb_options(spec).map_err(|error| user(&error))?;
+        let password = spec.secret.as_ref().map(crate::spec::Secret::reveal);
+        let credentials = SmbCredentials::of_user(spec.user.as_deref(), password);
+        let wanted = spec.size_bytes.map(|size| spec.first_byte + size);
+        let creates = spec.create && opening.may_create;
+        let mode = SmbMode { write: opening.writes, create_bytes: wanted.filter(|_| creates) };
+        let file = self
+            .client
+            .open(driver, &address, &options, credentials, mode)
+            .map_err(|error| failed(&error))?;
+        self.files.push(file);
+        Ok(OpenedVolume {
+            unit: self.files.len() as u32 - 1,
+            kind: "smb",
+            capacity_bytes: 0,
+            block_bytes: BLOCK_BYTES,
+            max_transfer_bytes: 0,
+            session: serde_json::Value::Null,
+        })
+    }
+
+    fn wait_ready(&mut self, driver: &mut D) -> Result<(), OpenError> {
+        self.client
+            .wait_ready(driver)
+            .map_err(|error| OpenError::new(Blame::Host, format!("waiting for the network failed: {error}")))
+    }
+
+    fn finish_opening(&self, driver: &D, opened: OpenedVolume) -> Result<OpenedVolume, OpenError> {
+        let file = self.files[opened.unit as usize];
+        if let SmbFileState::Failed(failure) = self.client.state(file) {
+            return Err(failed(failure));
+        }
+        let facts = self.client.facts(file);
+        let facts = facts.ok_or_else(|| OpenError::new(Blame::Us, "a file is open without its facts"))?;
+        Ok(OpenedVolume {
+            capacity_bytes: facts.size_bytes,
+            max_transfer_bytes: facts.max_io_bytes.into(),
+            session: self.session_json(driver, file, &facts),
+            ..opened
+        })
+    }
+
+    fn network_since_last(&mut self, driver: &D, network: &mut NetworkTally) {
+        for &file in &self.files {
+            let now = self.client.tcp_info(driver, file);
+            network.tcp.add(&self.tcp.since_last(file.index(), now));
+        }
+    }
+
+    fn submit(&mut self, _: &mut D, io: &Io, reports: &mut Reports) {
+        let op = match io.op {
+            Op::Read => SmbOp::Read(io.keep.then_some(io.data)),
+            Op::Write => SmbOp::Write { from: io.data, durable: io.durable },
+        };
+        let request = SmbIo { slot: io.slot, op, offset_bytes: io.offset, len_bytes: io.data.len };
+        if self.client.submit(self.files[io.unit as usize], &request).is_err() {
+            // Lengths and access were checked when the volume was opened, so its connection was lost.
+            reports.done(SmbIoDone { slot: io.slot, result: Err(SmbIoError::Lost) });
+        }
+    }
+
+    fn flush(&mut self, driver: &mut D) {
+        if !self.files.is_empty() {
+            self.client.flush(driver);
+        }
+    }
+
+    fn complete(
+        &mut self,
+        driver: &mut D,
+        completion: Completion<D::Socket>,
+        reports: &mut Reports,
+    ) -> Option<Completion<D::Socket>> {
+        self.client.handle_completion(driver, completion, reports)
+    }
+
+    fn on_time(&mut self, driver: &mut D, now: Nanos, reports: &mut Reports) {
+        if !self.files.is_empty() {
+            self.client.on_time(driver, now, reports);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        self.client.next_deadline()
+    }
+
+    fn close(&mut self, driver: &mut D, timeout_ns: Nanos) {
+        if !self.files.is_empty() {
+            // A driver that cannot wait sends no LOGOFF.
+            let _ = self.client.close(driver, timeout_ns, &mut Vec::new());
+        }
+    }
+}
+
+fn failed(failure: &SmbFailure) -> OpenError {
+    let error = OpenError::new(failure.blame, failure.message.clone());
+    let (wrong_credentials, is_missing) = (failure.wrong_credentials, failure.is_missing);
+    OpenError { wrong_credentials, is_missing, ..error }
+}
+
+impl SmbSink for Reports {
+    fn done(&mut self, done: SmbIoDone) {
+        self.done.push(FinishedIo { slot: done.slot, result: done.result.map_err(Failure::Smb) });
+    }
+
+    fn event(&mut self, event: SmbEvent) {
+        let (kind, message, blame, fatal) = match event.kind {
+            SmbEventKind::Failed(failure) => ("volume_failed", failure.message, failure.blame, true),
+            SmbEventKind::CreditWait { granted } => (
+                "credit_wait",
+                format!("I/Os wait for credits: the server grants {granted}; an I/O needs one per 64 KiB"),
+                Blame::Peer,
+                false,
+            ),
+            SmbEventKind::Timeout => (
+                "command_timeout",
+                "a request was not answered in time and is being cancelled".to_owned(),
+                Blame::Peer,
+                false,
+            ),
+        };
+        self.note(Notice {
+            at: event.at,
+            backend: BackendKind::Smb,
+            // The worker opens its files in the order of its units, so a file's index is its unit.
+            unit: Some(event.file.index() as u32),
+            path: None,
+            kind,
+            message,
+            blame,
+            fatal,
+        });
+    }
+}

@@ -1,0 +1,191 @@
+//! Why a file cannot be used any more, in plain words, and whose fault that is.
+
+use crate::address::{SmbAddress, SmbAddressError};
+use crate::auth::NtlmError;
+use crate::crypto::sealing::SealError;
+use crate::event::SmbFailure;
+use crate::wire::WireError;
+use crate::wire::negotiate::NegotiateError;
+use crate::wire::status::Status;
+use linerate_blame::Blame;
+
+/// Why a connection ended or could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FileLoss {
+    /// The host's name cannot be resolved.
+    #[error(transparent)]
+    Address(#[from] SmbAddressError),
+    /// TCP could not connect.
+    #[error("cannot connect: {0}; is the server running, and is this its port?")]
+    Connect(String),
+    /// The server closed the connection.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The same before it answered anything.
+    #[error("the server closed the connection before it answered; does it accept SMB 2.1 or later?")]
+    ClosedAtOnce,
+    /// The connection broke.
+    #[error("the connection to the server broke: {0}")]
+    Broken(String),
+    /// A message cannot be read.
+    #[error("the server broke the protocol: {0}")]
+    Wire(#[from] WireError),
+    /// The negotiation cannot be used.
+    #[error("the server broke the protocol: {0}")]
+    Negotiate(#[from] NegotiateError),
+    /// An encrypted message cannot be used.
+    #[error("the server broke the protocol: {0}")]
+    Seal(#[from] SealError),
+    /// Another breach of the protocol.
+    #[error("the server broke the protocol: {0}")]
+    Protocol(&'static str),
+    /// The logon cannot continue.
+    #[error("{0}; Kerberos is not supported")]
+    Ntlm(#[from] NtlmError),
+    /// No answer came in time.
+    #[error("{0}")]
+    Silence(&'static str),
+    /// The server grants too few credits for an I/O.
+    #[error("the server grants only {granted} credits, and an I/O needs {needed}; use smaller I/Os")]
+    Credits { granted: u32, needed: u16 },
+    /// What the user asked for is not possible.
+    #[error("{0}")]
+    Options(String),
+    /// The server refused a step of opening the file.
+    #[error("{words}")]
+    Refused { blame: Blame, words: String, status: Status },
+    /// The server ended session, share or file during I/O.
+    #[error("the server ended the session: {0}")]
+    Ended(Status),
+}
+
+impl FileLoss {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Address(_) | Self::Options(_) => Blame::User,
+            Self::Refused { blame, .. } => *blame,
+            _ => Blame::Peer,
+        }
+    }
+
+    /// As a failure of a file.
+    pub(crate) fn failure(&self, address: &SmbAddress) -> SmbFailure {
+        let status = match self {
+            Self::Refused { status, .. } => *status,
+            _ => Status::SUCCESS,
+        };
+        SmbFailure {
+            blame: self.blame(),
+            message: format!("{address}: {self}"),
+            wrong_credentials: is_of_credentials(status),
+            is_missing: status == Status::OBJECT_NAME_NOT_FOUND,
+        }
+    }
+
+    /// The server refused the negotiation.
+    pub(super) fn negotiate(status: Status, dialect: Option<&str>) -> Self {
+        let words = match (status, dialect) {
+            (Status::NOT_SUPPORTED, Some(dialect)) => format!(
+                "the server does not support dialect {dialect}; choose another with smb.dialect, or leave it out"
+            ),
+            (Status::NOT_SUPPORTED, None) => {
+                "the server does not support SMB 2.1 or later; permit it on the server".to_owned()
+            }
+            _ => format!("the server refused to negotiate: {status}"),
+        };
+        Self::Refused { blame: Blame::Peer, words, status }
+    }
+
+    /// The server refused the logon.
+    pub(super) fn logon(status: Status, user: &str) -> Self {
+        let advice = match status {
+            Status::LOGON_FAILURE | Status::WRONG_PASSWORD | Status::NO_SUCH_USER => {
+                "; correct user, password or domain"
+            }
+            Status::PASSWORD_EXPIRED | Status::PASSWORD_MUST_CHANGE => "; change it on the server",
+            status if is_of_credentials(status) => "; change that on the server, or use another user",
+            _ => "",
+        };
+        let words = format!("the server refused the logon of user {user}: {status}{advice}");
+        let blame = if is_of_credentials(status) { Blame::User } else { Blame::Peer };
+        Self::Refused { blame, words, status }
+    }
+
+    /// The server refused the share.
+    pub(super) fn tree(status: Status, share: &str, user: &str) -> Self {
+        let (blame, words) = match status {
+            Status::BAD_NETWORK_NAME => {
+                (Blame::User, format!("the server has no share {share}; check its name"))
+            }
+            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED => (
+                Blame::User,
+                format!(
+                    "user {user} may not use share {share}; permit it on the server, or use another user"
+                ),
+            ),
+            _ => (Blame::Peer, format!("the server refused share {share}: {status}")),
+        };
+        Self::Refused { blame, words, status }
+    }
+
+    /// The server refused the file. `for_writing`: it was to be opened for writing.
+    pub(super) fn create(status: Status, path: &str, user: &str, for_writing: bool) -> Self {
+        let (blame, words) = match status {
+            Status::OBJECT_NAME_NOT_FOUND => (
+                Blame::User,
+                format!(
+                    "there is no file {path} on the share; check the path, or let --create with --size make it"
+                ),
+            ),
+            Status::OBJECT_PATH_NOT_FOUND => {
+                (Blame::User, format!("there is no folder for {path} on the share; check the path"))
+            }
+            Status::ACCESS_DENIED | Status::MEDIA_WRITE_PROTECTED if for_writing => (
+                Blame::User,
+                format!(
+                    "user {user} may not write {path}: the share or the file is read-only for this user; \
+                     permit it on the server, or only read"
+                ),
+            ),
+            Status::ACCESS_DENIED => {
+                (Blame::User, format!("user {user} may not read {path}; permit it on the server"))
+            }
+            Status::SHARING_VIOLATION => {
+                (Blame::User, format!("another client has {path} open for itself; close it there"))
+            }
+            Status::FILE_IS_A_DIRECTORY => (Blame::User, format!("{path} is a folder; name a file in it")),
+            Status::OBJECT_NAME_INVALID => {
+                (Blame::User, format!("{path} is not a valid file name on the server"))
+            }
+            _ => (Blame::Peer, format!("the server could not open {path}: {status}")),
+        };
+        Self::Refused { blame, words, status }
+    }
+
+    /// The server refused to set the file's size, or to read it.
+    pub(super) fn size(status: Status, path: &str) -> Self {
+        let advice = match status {
+            Status::DISK_FULL | Status::QUOTA_EXCEEDED => "; make space there, or use a smaller size",
+            _ => "",
+        };
+        let words = format!("the server could not set the size of {path}: {status}{advice}");
+        Self::Refused { blame: Blame::Peer, words, status }
+    }
+}
+
+/// A status about the user's account or password, which only the logon has.
+fn is_of_credentials(status: Status) -> bool {
+    let all = [
+        Status::LOGON_FAILURE,
+        Status::WRONG_PASSWORD,
+        Status::NO_SUCH_USER,
+        Status::ACCOUNT_LOCKED_OUT,
+        Status::ACCOUNT_DISABLED,
+        Status::PASSWORD_EXPIRED,
+        Status::PASSWORD_MUST_CHANGE,
+        Status::ACCOUNT_RESTRICTION,
+        Status::INVALID_LOGON_HOURS,
+        Status::LOGON_TYPE_NOT_GRANTED,
+    ];
+    all.contains(&status)
+}

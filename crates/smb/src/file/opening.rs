@@ -1,0 +1,206 @@
+//! Opening and closing: one request after the other (MS-SMB2 3.2.4.2, 3.2.5.2 to 3.2.5.7). Each step's answer leads to
+//! the next step; `steps.rs` has the table.
+
+use super::incoming::CONTROL_BYTES_MAX;
+use super::steps::SmbStep;
+use super::{FileContext, FileLoss, RemoteFile, SmbFileState};
+use crate::auth::Logon;
+use crate::crypto::keys::SessionKeys;
+use crate::event::SmbSink;
+use crate::options::{EncryptionChoice, SigningChoice};
+use crate::wire::files;
+use crate::wire::header::{MessageHeader, SmbCommand};
+use crate::wire::logon::{SessionSetup, Tree, session_setup, tree_connect};
+use crate::wire::negotiate::{Dialect, Negotiated};
+use crate::wire::status::Status;
+use linerate_io::Nanos;
+
+impl RemoteFile {
+    pub(super) fn send_negotiate(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        self.step = SmbStep::Negotiating;
+        self.send_control(SmbCommand::Negotiate, now, |file, header| file.opening.offer.request(&header))
+    }
+
+    pub(super) fn send_close(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        self.step = SmbStep::Closing;
+        self.send_control(SmbCommand::Close, now, |file, header| files::close_or_flush(&header, file.file_id))
+    }
+
+    /// The answer to the step's request. `message` is whole, and its signature is right if it has one.
+    pub(super) fn step_answered<S: SmbSink>(
+        &mut self,
+        message: &[u8],
+        cx: &mut FileContext<'_, S>,
+    ) -> Result<(), FileLoss> {
+        let header = MessageHeader::parse(message)?;
+        let (status, now) = (header.status(), cx.now);
+        match self.step {
+            SmbStep::Negotiating => self.negotiated(message, status, now),
+            SmbStep::Challenged => self.challenged(message, header, now),
+            SmbStep::LoggingOn => self.logged_on(message, header, now),
+            SmbStep::TreeConnecting => self.tree_connected(message, status, now),
+            SmbStep::Creating => self.created(message, status, now),
+            SmbStep::Extending if status == Status::SUCCESS => {
+                self.step = SmbStep::Sizing;
+                self.send_control(SmbCommand::QueryInfo, now, |file, header| {
+                    files::query_size(&header, file.file_id)
+                })
+            }
+            SmbStep::Sizing if status == Status::SUCCESS => {
+                self.size_bytes = files::queried_size(message)?;
+                self.open();
+                Ok(())
+            }
+            SmbStep::Extending | SmbStep::Sizing => Err(FileLoss::size(status, &self.address.path)),
+            SmbStep::Closing => {
+                self.step = SmbStep::LoggingOff;
+                self.send_control(SmbCommand::Logoff, now, |_, header| files::empty(&header))
+            }
+            SmbStep::LoggingOff => Err(FileLoss::Closed),
+            SmbStep::Connecting | SmbStep::Open => {
+                Err(FileLoss::Protocol("an answer to a request that was not sent"))
+            }
+        }
+    }
+
+    fn negotiated(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS {
+            return Err(FileLoss::negotiate(status, self.options.dialect.map(Dialect::name)));
+        }
+        let chosen = Negotiated::parse(message, &self.opening.offer)?;
+        let options = |words: &str| Err(FileLoss::Options(words.to_owned()));
+        if chosen.signing_required && self.options.signing == SigningChoice::Off {
+            return options("the server requires signatures; set smb.signing to on or auto");
+        }
+        if chosen.cipher.is_none() && self.options.encryption.is_required() {
+            return options(
+                "the server does not support this encryption; choose another with smb.encryption",
+            );
+        }
+        self.negotiated = Some(chosen);
+        self.opening.preauth.add(message);
+        self.credits.set_multi(chosen.multi_credit);
+        self.max_io_bytes = self.credits.most_bytes(chosen.max_read_bytes.min(chosen.max_write_bytes));
+        if self.max_io_bytes == 0 {
+            return Err(FileLoss::Protocol("it permits no READ or no WRITE"));
+        }
+        self.step = SmbStep::Challenged;
+        let token = Logon::start();
+        self.send_session_setup(&token, now)
+    }
+
+    fn send_session_setup(&mut self, token: &[u8], now: Nanos) -> Result<(), FileLoss> {
+        let mode = self.opening.offer.security_mode();
+        self.send_control(SmbCommand::SessionSetup, now, |_, header| session_setup(&header, mode, token))
+    }
+
+    fn challenged(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
+        if header.status() != Status::MORE_PROCESSING_REQUIRED {
+            return Err(FileLoss::logon(header.status(), &self.user));
+        }
+        self.opening.preauth.add(message);
+        self.session_id = header.session_id.get();
+        let answer = self.opening.logon.answer(SessionSetup::parse(message)?.token)?;
+        self.step = SmbStep::LoggingOn;
+        self.send_session_setup(&answer.token, now)?;
+        let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
+        let keys =
+            SessionKeys::derive(chosen.dialect, chosen.cipher, &answer.session_key, &self.opening.preauth);
+        self.protection.set_keys(self.session_id, chosen, &keys);
+        Ok(())
+    }
+
+    fn logged_on(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
+        if header.status() != Status::SUCCESS {
+            return Err(FileLoss::logon(header.status(), &self.user));
+        }
+        let setup = SessionSetup::parse(message)?;
+        let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
+        let (sign, seal) = (self.options.signing, self.options.encryption);
+        if setup.is_guest {
+            if sign == SigningChoice::On || seal.is_required() || chosen.signing_required {
+                let words = "the server logged the user in as a guest, whose messages cannot be protected; \
+                     name a user that it knows";
+                return Err(FileLoss::Options(words.to_owned()));
+            }
+            self.is_guest = true;
+            self.protection.forget_keys();
+        } else {
+            // A changed negotiation would show here: the keys depend on all of its messages.
+            if chosen.dialect == Dialect::Smb311 && !header.is_signed() {
+                return Err(FileLoss::Protocol("it did not sign the end of the logon"));
+            }
+            self.protection.signs = sign == SigningChoice::On || chosen.signing_required;
+            if setup.encrypt || seal.is_required() {
+                self.start_sealing("the server")?;
+            }
+        }
+        self.step = SmbStep::TreeConnecting;
+        self.send_control(SmbCommand::TreeConnect, now, |file, header| {
+            tree_connect(&header, &file.address.host, &file.address.share)
+        })
+    }
+
+    fn start_sealing(&mut self, whose: &str) -> Result<(), FileLoss> {
+        if self.protection.can_seal() {
+            self.protection.seals = true;
+            return Ok(());
+        }
+        let words = if self.options.encryption == EncryptionChoice::Off {
+            format!("{whose} requires encryption; set smb.encryption to on or auto")
+        } else {
+            format!(
+                "{whose} requires encryption, which the negotiated dialect or the guest's session does not have"
+            )
+        };
+        Err(FileLoss::Options(words))
+    }
+
+    fn tree_connected(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS {
+            return Err(FileLoss::tree(status, &self.address.share, &self.user));
+        }
+        let tree = Tree::parse(message)?;
+        if !tree.is_disk {
+            let words = format!("share {} has no files; it is a printer or a pipe", self.address.share);
+            return Err(FileLoss::Options(words));
+        }
+        if self.open_mode().write && !tree.can_write {
+            return Err(FileLoss::create(Status::ACCESS_DENIED, &self.address.path, &self.user, true));
+        }
+        if tree.encrypt {
+            self.start_sealing("the share")?;
+        }
+        self.tree_id = tree.id;
+        self.step = SmbStep::Creating;
+        self.send_control(SmbCommand::Create, now, |file, header| {
+            files::create(&header, &file.address.path, file.open_mode())
+        })
+    }
+
+    fn created(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS {
+            let mode = self.open_mode();
+            return Err(FileLoss::create(status, &self.address.path, &self.user, mode.write));
+        }
+        (self.file_id, self.size_bytes) = files::opened(message)?;
+        match self.mode.create_bytes {
+            Some(wanted) if self.size_bytes < wanted => {
+                self.step = SmbStep::Extending;
+                self.send_control(SmbCommand::SetInfo, now, |file, header| {
+                    files::set_size(&header, file.file_id, wanted)
+                })
+            }
+            _ => {
+                self.open();
+                Ok(())
+            }
+        }
+    }
+
+    fn open(&mut self) {
+        self.step = SmbStep::Open;
+        self.state = SmbFileState::Ready;
+        self.reader.set_length_max(self.max_io_bytes + CONTROL_BYTES_MAX);
+    }
+}

@@ -1,0 +1,160 @@
+//! Sending: all queued requests become one gather list.
+//!
+//! A request gets its number and its credits when it is sent, not when it is queued, so none is lost while it waits.
+
+use super::protection::ControlMessage;
+use super::tasks::{Purpose, SmbTask};
+use super::{CreditWait, FileLoss, RemoteFile, SmbFileState};
+use crate::crypto::signing::Sender;
+use crate::event::{SmbIo, SmbOp};
+use crate::wire::files;
+use crate::wire::header::{MessageHeader, SmbCommand};
+use linerate_io::{AttachedRegions, Driver, Nanos, Outgoing};
+use zerocopy::little_endian::{U32, U64};
+
+impl RemoteFile {
+    /// Passes the queued requests to the driver and receives again. While a send is in progress, new requests wait for
+    /// its end, so that they are sent together. An error is kept until the time is handled.
+    #[inline]
+    pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &AttachedRegions, now: Nanos) {
+        let Some(stream) = self.stream.filter(|_| self.is_connected) else { return };
+        if let Some(mut out) = self.outgoing.take() {
+            self.push_control(&mut out);
+            self.loss = self.push_ios(&mut out, regions, now).err();
+            if out.is_empty() {
+                self.outgoing = Some(out);
+            } else {
+                driver.send(stream, out);
+            }
+        }
+        self.receive_again(driver, stream);
+    }
+
+    fn push_control(&mut self, out: &mut Outgoing) {
+        for message in self.control.drain(..) {
+            self.protection.push_message(out, message);
+        }
+    }
+
+    fn push_ios(
+        &mut self,
+        out: &mut Outgoing,
+        regions: &AttachedRegions,
+        now: Nanos,
+    ) -> Result<(), FileLoss> {
+        while let Some(&io) = self.queue.front() {
+            let charge = self.credits.charge_of(io.len_bytes);
+            if !self.tasks.has_space(self.credits.next_message_id()) {
+                break;
+            }
+            let Some(ticket) = self.credits.take(charge) else {
+                return self.wait_for_credits(out, charge, now);
+            };
+            self.queue.pop_front();
+            self.has_asked_for_credits = false;
+            let mut header = MessageHeader::request(
+                io.op.command(),
+                ticket.message_id,
+                ticket.charge_field,
+                ticket.request,
+            );
+            header.tree_id = U32::new(self.tree_id);
+            header.session_id = U64::new(self.session_id);
+            self.push_io(out, &header, &io, regions);
+            self.tasks.insert(SmbTask::new(ticket, Purpose::Io(io), now));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push_io(&mut self, out: &mut Outgoing, header: &MessageHeader, io: &SmbIo, regions: &AttachedRegions) {
+        let (file_id, offset, len) = (self.file_id, io.offset_bytes, io.len_bytes);
+        match io.op {
+            SmbOp::Read(_) => {
+                self.protection.push_io(out, regions, files::READ_BYTES, None, |into| {
+                    files::read(into, header, file_id, offset, len);
+                });
+            }
+            SmbOp::Write { from, durable } => {
+                self.protection.push_io(out, regions, files::IO_BYTES, Some(from), |into| {
+                    files::write(into, header, file_id, offset, len, durable);
+                });
+            }
+            SmbOp::Flush => {
+                let bytes = files::close_or_flush(header, file_id);
+                let message = ControlMessage { bytes, sender: Sender::Client, sign: false };
+                self.protection.push_message(out, message);
+            }
+        }
+    }
+
+    /// An I/O waits for the answers to others. Without others in flight the client asks for credits with an ECHO, whose
+    /// answer is the last chance to get enough.
+    fn wait_for_credits(&mut self, out: &mut Outgoing, needed: u16, now: Nanos) -> Result<(), FileLoss> {
+        let granted = self.credits.total();
+        self.credit_wait = self.credit_wait.or(Some(CreditWait::New { granted }));
+        if !self.tasks.is_empty() {
+            return Ok(());
+        }
+        if granted == 0 || self.has_asked_for_credits {
+            return Err(FileLoss::Credits { granted, needed });
+        }
+        self.has_asked_for_credits = true;
+        self.send_control(SmbCommand::Echo, now, |_, header| files::empty(&header))?;
+        self.push_control(out);
+        Ok(())
+    }
+
+    /// Queues a request of opening or closing, or an ECHO.
+    pub(super) fn send_control(
+        &mut self,
+        command: SmbCommand,
+        now: Nanos,
+        make: impl FnOnce(&Self, MessageHeader) -> Vec<u8>,
+    ) -> Result<(), FileLoss> {
+        let none = FileLoss::Credits { granted: self.credits.total(), needed: 1 };
+        let ticket = self.credits.take(1).ok_or(none)?;
+        let mut header =
+            MessageHeader::request(command, ticket.message_id, ticket.charge_field, ticket.request);
+        header.session_id = U64::new(self.session_id);
+        header.tree_id = U32::new(self.tree_id);
+        let bytes = make(self, header);
+        if matches!(command, SmbCommand::Negotiate | SmbCommand::SessionSetup) {
+            self.opening.preauth.add(&bytes);
+        }
+        // MS-SMB2 3.2.4.1.1: of 3.1.1 the TREE_CONNECT is signed even if nothing else is.
+        let sign = command == SmbCommand::TreeConnect && self.protection.has_keys();
+        self.control.push(ControlMessage { bytes, sender: Sender::Client, sign });
+        self.tasks.insert(SmbTask::new(ticket, Purpose::Control(command), now));
+        Ok(())
+    }
+
+    /// Queues a CANCEL (MS-SMB2 3.2.4.24): it costs no credit, and has the number of the request that it cancels.
+    pub(super) fn queue_cancel(&mut self, message_id: u64, async_id: Option<u64>) {
+        let mut header = MessageHeader::request(SmbCommand::Cancel, message_id, 0, 0);
+        header.session_id = U64::new(self.session_id);
+        if let Some(id) = async_id {
+            header.set_async_id(id);
+        }
+        self.control.push(ControlMessage {
+            bytes: files::empty(&header),
+            sender: Sender::ClientCancel,
+            sign: false,
+        });
+    }
+
+    /// A send has ended.
+    pub(crate) fn sent(
+        &mut self,
+        result: std::io::Result<()>,
+        mut outgoing: Box<Outgoing>,
+    ) -> Result<(), FileLoss> {
+        outgoing.clear();
+        self.outgoing = Some(outgoing);
+        match result {
+            // The reason is in what the server sent before it closed the connection.
+            Err(_) if self.state == SmbFileState::Opening => Ok(()),
+            result => result.map_err(|error| FileLoss::Broken(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The steps of opening and closing a file, and the values that they need.
+//!
+//! | step | request in flight | next |
+//! | --- | --- | --- |
+//! | Connecting | - (TCP) | Negotiating |
+//! | Negotiating | NEGOTIATE | Challenged |
+//! | Challenged | SESSION_SETUP with the first token | LoggingOn |
+//! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting |
+//! | TreeConnecting | TREE_CONNECT | Creating |
+//! | Creating | CREATE | Extending, or Open |
+//! | Extending | SET_INFO | Sizing |
+//! | Sizing | QUERY_INFO | Open |
+//! | Open | I/O | Closing |
+//! | Closing | CLOSE | LoggingOff |
+//! | LoggingOff | LOGOFF | the end |
+
+use crate::auth::Logon;
+use crate::credentials::SmbCredentials;
+use crate::crypto::keys::PreauthHash;
+use crate::options::{SigningChoice, SmbOptions};
+use crate::wire::negotiate::SmbOffer;
+
+/// See the module text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SmbStep {
+    Connecting,
+    Negotiating,
+    Challenged,
+    LoggingOn,
+    TreeConnecting,
+    Creating,
+    Extending,
+    Sizing,
+    Open,
+    Closing,
+    LoggingOff,
+}
+
+/// Values that are needed until the file is open.
+#[derive(Debug)]
+pub(super) struct FileOpening {
+    pub(super) offer: SmbOffer,
+    pub(super) logon: Logon,
+    pub(super) preauth: PreauthHash,
+}
+
+impl FileOpening {
+    pub(super) fn new(options: &SmbOptions, credentials: SmbCredentials, host: &str) -> Self {
+        let offer = SmbOffer {
+            dialects: options.dialects(),
+            ciphers: options.encryption.ciphers(),
+            signing_required: options.signing == SigningChoice::On,
+            client_guid: random(),
+            salt: random(),
+        };
+        Self { offer, logon: Logon::new(credentials, host, random()), preauth: PreauthHash::default() }
+    }
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Without the system's random numbers nothing secret can be made, so there is no session.
+    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+    bytes
+}

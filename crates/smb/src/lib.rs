@@ -1,0 +1,48 @@
+//! An SMB 2 and 3 client on a completion-based driver: files of shares as volumes.
+//!
+//! # What is here
+//!
+//! [`SmbClient`] is one thread's set of open files. It owns no thread and no clock: the thread that owns the driver
+//! passes completions to it and asks it to flush. The layers, top down:
+//!
+//! - [`SmbClient`]: routes completions and time to the files.
+//! - `file`: one file with a connection, a session and a tree of its own: logon, credits, requests in flight, data.
+//! - `auth`: the logon, `NTLMv2` in SPNEGO. `crypto`: derived keys, signatures, encryption.
+//! - [`wire`]: messages as bytes (MS-SMB2 section 2).
+//! - `tools`: a file as a blocking disk, for tools and tests.
+//!
+//! # The path of one read
+//!
+//! [`SmbClient::submit`] queues it. [`SmbClient::flush`] gives every queued request its number and its credits, appends
+//! the requests to the gather list of the connection and passes the list to the driver in *one* send. Received data are
+//! parsed in the receive buffer; the data of a read go to the caller's segment or nowhere. The response frees the
+//! credits and becomes an [`SmbIoDone`]. Nothing on this path allocates, locks or hashes. Signatures are computed over
+//! the data where they are; encryption copies the data once.
+//!
+//! # What it does not do
+//!
+//! It asks for no oplock or lease, so the server never waits for it. A lost connection ends the file: there are no
+//! durable handles. There are no compounds, no several channels, and no Kerberos.
+
+mod address;
+mod auth;
+mod client;
+mod credentials;
+mod crypto;
+mod event;
+mod file;
+mod options;
+mod tools;
+pub mod wire;
+
+pub use address::{SMB_PORT, SmbAddress, SmbAddressError};
+pub use client::SmbClient;
+pub use credentials::{Password, SmbCredentials};
+pub use event::{
+    SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink,
+    SmbSubmitError,
+};
+pub use file::{FileFacts, SmbFileState, SmbMode};
+pub use linerate_blame::Blame;
+pub use options::{EncryptionChoice, SigningChoice, SmbOptions, SmbOptionsError};
+pub use tools::{SmbDisk, SmbToolError};

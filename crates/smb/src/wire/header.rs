@@ -1,0 +1,210 @@
+//! The header of a message (MS-SMB2 2.2.1) and the header of an encrypted message (2.2.41).
+
+use super::status::Status;
+use super::{HEADER_BYTES, WireError};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The first bytes of a message.
+pub const PROTOCOL_ID: [u8; 4] = [0xFE, b'S', b'M', b'B'];
+/// The first bytes of an encrypted message.
+pub const SEALED_PROTOCOL_ID: [u8; 4] = [0xFD, b'S', b'M', b'B'];
+/// Bytes of the header of an encrypted message.
+pub const SEALED_HEADER_BYTES: usize = 52;
+/// Where the signature is in a header.
+pub const SIGNATURE_AT: std::ops::Range<usize> = 48..64;
+/// The `MessageId` of messages that answer no request.
+pub const UNSOLICITED: u64 = u64::MAX;
+
+/// The message is a response.
+pub const FLAG_RESPONSE: u32 = 0x1;
+/// The header has an `AsyncId` instead of a `TreeId`.
+pub const FLAG_ASYNC: u32 = 0x2;
+/// The message is signed.
+pub const FLAG_SIGNED: u32 = 0x8;
+
+/// Commands (MS-SMB2 2.2.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum SmbCommand {
+    /// NEGOTIATE
+    Negotiate = 0,
+    /// `SESSION_SETUP`
+    SessionSetup = 1,
+    /// LOGOFF
+    Logoff = 2,
+    /// `TREE_CONNECT`
+    TreeConnect = 3,
+    /// CREATE
+    Create = 5,
+    /// CLOSE
+    Close = 6,
+    /// FLUSH
+    Flush = 7,
+    /// READ
+    Read = 8,
+    /// WRITE
+    Write = 9,
+    /// CANCEL
+    Cancel = 12,
+    /// ECHO
+    Echo = 13,
+    /// `QUERY_INFO`
+    QueryInfo = 16,
+    /// `SET_INFO`
+    SetInfo = 17,
+}
+
+impl SmbCommand {
+    /// The name in the standard.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Negotiate => "NEGOTIATE",
+            Self::SessionSetup => "SESSION_SETUP",
+            Self::Logoff => "LOGOFF",
+            Self::TreeConnect => "TREE_CONNECT",
+            Self::Create => "CREATE",
+            Self::Close => "CLOSE",
+            Self::Flush => "FLUSH",
+            Self::Read => "READ",
+            Self::Write => "WRITE",
+            Self::Cancel => "CANCEL",
+            Self::Echo => "ECHO",
+            Self::QueryInfo => "QUERY_INFO",
+            Self::SetInfo => "SET_INFO",
+        }
+    }
+}
+
+/// A header as it is in memory and on the wire.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct MessageHeader {
+    /// [`PROTOCOL_ID`].
+    pub protocol_id: [u8; 4],
+    /// Always 64.
+    pub structure_size: U16,
+    /// Credits that the request costs.
+    pub credit_charge: U16,
+    /// The status of a response; zero in a request.
+    pub status: U32,
+    /// The command's number.
+    pub command: U16,
+    /// Credits asked for, or granted.
+    pub credits: U16,
+    /// The flags above.
+    pub flags: U32,
+    /// Offset of the next message of a compound; zero: none.
+    pub next_command: U32,
+    /// Number of the request on its connection.
+    pub message_id: U64,
+    /// Reserved, or the first half of the `AsyncId`.
+    pub process_id: U32,
+    /// The tree, or the second half of the `AsyncId`.
+    pub tree_id: U32,
+    /// The session.
+    pub session_id: U64,
+    /// Zeros, or the signature.
+    pub signature: [u8; 16],
+}
+
+impl MessageHeader {
+    /// The header of a request without session and tree.
+    pub fn request(command: SmbCommand, message_id: u64, credit_charge: u16, credits: u16) -> Self {
+        Self {
+            protocol_id: PROTOCOL_ID,
+            structure_size: U16::new(HEADER_BYTES as u16),
+            credit_charge: U16::new(credit_charge),
+            command: U16::new(command as u16),
+            credits: U16::new(credits),
+            message_id: U64::new(message_id),
+            ..Self::default()
+        }
+    }
+
+    /// The header of a response.
+    pub fn parse(bytes: &[u8]) -> Result<&Self, WireError> {
+        let (header, _) = Self::ref_from_prefix(bytes).map_err(|_| WireError::TooShort)?;
+        let is_response = header.flags.get() & FLAG_RESPONSE != 0;
+        if header.protocol_id != PROTOCOL_ID
+            || header.structure_size.get() != HEADER_BYTES as u16
+            || !is_response
+        {
+            return Err(WireError::Protocol);
+        }
+        Ok(header)
+    }
+
+    /// The status of a response.
+    pub fn status(&self) -> Status {
+        Status(self.status.get())
+    }
+
+    /// Whether the message is the answer to a command.
+    pub fn is(&self, command: SmbCommand) -> bool {
+        self.command.get() == command as u16
+    }
+
+    /// Whether the message is signed.
+    pub fn is_signed(&self) -> bool {
+        self.flags.get() & FLAG_SIGNED != 0
+    }
+
+    /// The `AsyncId` of a response that has one.
+    pub fn async_id(&self) -> Option<u64> {
+        let id = u64::from(self.process_id.get()) | u64::from(self.tree_id.get()) << 32;
+        (self.flags.get() & FLAG_ASYNC != 0).then_some(id)
+    }
+
+    /// Makes it an asynchronous message.
+    pub fn set_async_id(&mut self, id: u64) {
+        self.flags = U32::new(self.flags.get() | FLAG_ASYNC);
+        self.process_id = U32::new(id as u32);
+        self.tree_id = U32::new((id >> 32) as u32);
+    }
+}
+
+/// The header of an encrypted message.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct SealedHeader {
+    /// [`SEALED_PROTOCOL_ID`].
+    pub protocol_id: [u8; 4],
+    /// The authentication tag of the cipher.
+    pub signature: [u8; 16],
+    /// The nonce, followed by zeros.
+    pub nonce: [u8; 16],
+    /// Bytes of the message that was encrypted.
+    pub original_size: U32,
+    /// Reserved.
+    pub reserved: U16,
+    /// 1: encrypted.
+    pub flags: U16,
+    /// The session.
+    pub session_id: U64,
+}
+
+impl SealedHeader {
+    /// Where the authenticated part starts: the nonce.
+    pub const AUTHENTICATED_AT: usize = 20;
+
+    /// The header of a message to encrypt; its tag is set afterwards.
+    pub fn new(session_id: u64, nonce: [u8; 16], original_size: u32) -> Self {
+        Self {
+            protocol_id: SEALED_PROTOCOL_ID,
+            signature: [0; 16],
+            nonce,
+            original_size: U32::new(original_size),
+            reserved: U16::new(0),
+            flags: U16::new(1),
+            session_id: U64::new(session_id),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<MessageHeader>() == HEADER_BYTES);
+const _: () = assert!(size_of::<SealedHeader>() == SEALED_HEADER_BYTES);

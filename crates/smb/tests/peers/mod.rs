@@ -1,0 +1,188 @@
+//! Other people's servers, when they are installed.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "every test file uses its own part"
+)]
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SMBD: &str = "/usr/sbin/smbd";
+const PDBEDIT: &str = "/usr/bin/pdbedit";
+/// As root of a user namespace smbd cannot drop its groups and ends. As any other user it works without rights; the
+/// user needs an entry in the passwd file, which this one has everywhere.
+const AS_NOBODY: [&str; 3] = ["--user", "--map-user=65534", "--map-group=65534"];
+
+/// A smbd of our own, without root's rights, with three shares of one folder: `share`, `readonly` and `sealed`, which
+/// requires encryption.
+pub(crate) struct Samba {
+    daemon: Child,
+    pub(crate) port: u16,
+    dir: PathBuf,
+}
+
+impl Samba {
+    pub(crate) const USER: &str = "nobody";
+    pub(crate) const PASSWORD: &str = "secret-of-the-test";
+
+    /// Starts it with further global settings; None, with a message, if it is not installed.
+    pub(crate) fn start(settings: &str) -> Option<Self> {
+        if ![SMBD, PDBEDIT].iter().all(|file| Path::new(file).exists()) {
+            skip("smbd and pdbedit (package samba) are not installed");
+            return None;
+        }
+        // A port that was free a moment ago.
+        let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+        let dir = std::env::temp_dir().join(format!("linerate-smbd-{}-{port}", std::process::id()));
+        for name in ["", "private", "lock", "state", "cache", "pid", "ncalrpc", "share"] {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+        }
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(dir.join("smb.conf"), configuration(&dir, port, settings)).unwrap();
+        if !add_user(&dir) {
+            skip("no user namespace for smbd (unshare of package util-linux)");
+            return None;
+        }
+        let daemon = serve(&dir);
+        let samba = Self { daemon, port, dir };
+        samba.wait_until_it_listens();
+        Some(samba)
+    }
+
+    fn wait_until_it_listens(&self) {
+        let until = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < until, "smbd listens on port {}: {}", self.port, self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn url(&self, share: &str, path: &str) -> String {
+        format!("smb://127.0.0.1:{}/{share}/{path}", self.port)
+    }
+
+    /// A file of the shared folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join("share").join(name)
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// Changes the account, as pdbedit does.
+    pub(crate) fn edit_user(&self, options: &[&str]) {
+        let output = pdbedit(&self.dir).args(["-r", "-u", Self::USER]).args(options).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Runs one command of smbclient on the share; None, with a message, if it is not installed.
+    pub(crate) fn smbclient(&self, command: &str) -> Option<Output> {
+        if !Path::new("/usr/bin/smbclient").exists() {
+            skip("smbclient (package smbclient) is not installed");
+            return None;
+        }
+        let login = format!("{}%{}", Self::USER, Self::PASSWORD);
+        let port = self.port.to_string();
+        let conf = self.dir.join("smb.conf");
+        let mut client = Command::new("/usr/bin/smbclient");
+        client.args(["//127.0.0.1/share", "-p", &port, "-U", &login, "-c", command, "-s"]).arg(conf);
+        Some(client.current_dir(&self.dir).output().unwrap())
+    }
+
+    /// Ends it, as a crash of the server would for its clients.
+    pub(crate) fn stop(&mut self) {
+        // Its processes for connections end with it only after this signal.
+        let pid = self.daemon.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let _ = self.daemon.wait();
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        self.daemon = serve(&self.dir);
+        self.wait_until_it_listens();
+    }
+}
+
+impl Drop for Samba {
+    fn drop(&mut self) {
+        self.stop();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn configuration(dir: &Path, port: u16, settings: &str) -> String {
+    let dir = dir.display();
+    format!(
+        "[global]
+server role = standalone server
+private dir = {dir}/private
+lock directory = {dir}/lock
+state directory = {dir}/state
+cache directory = {dir}/cache
+pid directory = {dir}/pid
+ncalrpc dir = {dir}/ncalrpc
+passdb backend = tdbsam:{dir}/private/passdb.tdb
+log file = {dir}/log
+smb ports = {port}
+interfaces = 127.0.0.1
+bind interfaces only = yes
+disable netbios = yes
+disable spoolss = yes
+load printers = no
+printing = bsd
+printcap name = /dev/null
+{settings}
+[share]
+path = {dir}/share
+read only = no
+[readonly]
+path = {dir}/share
+read only = yes
+[sealed]
+path = {dir}/share
+read only = no
+smb encrypt = required
+"
+    )
+}
+
+fn pdbedit(dir: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(AS_NOBODY).args([PDBEDIT, "-s"]).arg(dir.join("smb.conf"));
+    command
+}
+
+fn add_user(dir: &Path) -> bool {
+    let mut command = pdbedit(dir);
+    command.args(["-a", "-t", "-u", Samba::USER]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let Ok(mut child) = command.stderr(Stdio::null()).spawn() else { return false };
+    let words = format!("{0}\n{0}\n", Samba::PASSWORD);
+    let written = child.stdin.take().unwrap().write_all(words.as_bytes());
+    written.is_ok() && child.wait().is_ok_and(|status| status.success())
+}
+
+fn serve(dir: &Path) -> Child {
+    let mut command = Command::new("unshare");
+    command
+        .args(AS_NOBODY)
+        .args([SMBD, "--foreground", "--no-process-group", "-s"])
+        .arg(dir.join("smb.conf"));
+    // When it ends, it ends its whole process group.
+    command.process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare starts")
+}
+
+/// Prints why a test does not run. If `LINERATE_CI` is set every peer must be installed, and a skip is a failure.
+pub(crate) fn skip(reason: &str) {
+    assert!(std::env::var_os("LINERATE_CI").is_none(), "{reason}, but LINERATE_CI is set");
+    eprintln!("skipped: {reason}");
+}

@@ -1,0 +1,78 @@
+"""One audit: the sources that a user names, read, joined with the user's answers and held against the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from linerate.advice.answers import parse_answers, with_answers
+from linerate.advice.book import rules
+from linerate.advice.derive import with_backup
+from linerate.advice.documents.facts_file import read_facts
+from linerate.advice.documents.image import read_image
+from linerate.advice.documents.topology import read_topology
+from linerate.advice.facts import SanFactSheet, joined
+from linerate.advice.judge import RuleOutcome, judge
+from linerate.advice.linux.read import read_linux
+from linerate.advice.switch.read import read_switch
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSources:
+    """What an audit reads. This host is read where nothing else is named, or where `devices` are."""
+
+    places: Sequence[str] = ()
+    """Topology files, names of shipped topologies, study directories."""
+    facts: Sequence[Path] = ()
+    switches: Sequence[str] = ()
+    images: Sequence[Path] = ()
+    devices: Sequence[str] = ()
+    vlan: int | None = None
+    answers: Sequence[str] = ()
+
+    @property
+    def reads_this_host(self) -> bool:
+        """Whether this host is one of the sources."""
+        return bool(self.devices) or not (self.places or self.facts or self.switches or self.images)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """Facts, what the rules say of them, and by published finding what a study of the sources measured."""
+
+    sheet: SanFactSheet
+    outcomes: list[RuleOutcome]
+    evidence: dict[str, str] = field(default_factory=dict)
+
+
+def audit(sources: AuditSources) -> AuditResult:
+    """Reads the sources and judges them. Nothing is changed.
+
+    Raises UserError for a file that cannot be used, HostError for what this host does not show.
+    """
+    answers = parse_answers(sources.answers)
+    evidence: dict[str, str] = {}
+    sheets: list[SanFactSheet] = []
+    if sources.reads_this_host:
+        sheets.append(read_linux(devices=sources.devices))
+    for place in sources.places:
+        sheets.append(_of_place(place, evidence))
+    sheets += [read_facts(path) for path in sources.facts]
+    sheets += [read_switch(given, sources.vlan) for given in sources.switches]
+    sheets += [read_image(path) for path in sources.images]
+    sheet = with_answers(with_backup(joined(sheets)), answers)
+    return AuditResult(sheet, judge(sheet, rules()), evidence)
+
+
+def _of_place(place: str, evidence: dict[str, str]) -> SanFactSheet:
+    """A study directory, else a topology."""
+    if Path(place).is_dir():
+        from linerate.advice.documents.finished_study import read_study
+
+        found = read_study(Path(place))
+        evidence.update(found.evidence)
+        return found.sheet
+    from linerate.san import load_topology
+
+    return read_topology(load_topology(place))

@@ -1,0 +1,1 @@
+"""Facts from files that a user gives: topologies, finished studies, backup images, and facts of other hosts."""

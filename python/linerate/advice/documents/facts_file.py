@@ -1,0 +1,130 @@
+"""Facts as a file: what a Windows host's script wrote, or what `linerate advise --show-facts` printed elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from linerate.advice.facts import AuditSubject, FactValue, Kind, SanFactSheet, SessionFact, System, VolumePath
+from linerate.advice.windows.read import SCHEMA as WINDOWS
+from linerate.advice.windows.read import read_windows
+from linerate.errors import UserError
+
+SCHEMA = "linerate.facts/1"
+_FILE_BYTES_MAX = 32 << 20
+_HINT = "give a file that `linerate advise --show-facts` or the script of `linerate advise --facts-script` has written"
+
+
+class _Subject(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kind: Kind
+    name: str
+    system: System
+    facts: dict[str, FactValue] = Field(default_factory=dict)
+    unknown: dict[str, str] = Field(default_factory=dict)
+
+
+class _Session(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    host: str
+    port: str
+    portal: str
+    array: str
+
+
+class _Path(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    volume: str
+    host: str
+    port: str
+    portal: str
+    active: bool | None
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: Literal["linerate.facts/1"] = Field(alias="schema")
+    subjects: list[_Subject]
+    sessions: list[_Session] = Field(default_factory=list)
+    paths: list[_Path] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+
+
+def read_facts(path: Path) -> SanFactSheet:
+    """The facts of a file. Raises UserError when it is none."""
+    document = _parsed(path)
+    if document.get("schema") == WINDOWS:
+        return read_windows(document)
+    if document.get("schema") != SCHEMA:
+        raise UserError(f"{path}: its schema is neither {SCHEMA} nor {WINDOWS}", _HINT)
+    try:
+        read = _Document.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"][:4]))
+        raise UserError(f"{path}: {place[:80]}: {first['msg']}", _HINT) from error
+    return SanFactSheet(
+        tuple(AuditSubject(one.kind, one.name, one.system, one.facts, one.unknown) for one in read.subjects),
+        tuple(SessionFact(one.host, one.port, one.portal, one.array) for one in read.sessions),
+        tuple(VolumePath(one.volume, one.host, one.port, one.portal, one.active) for one in read.paths),
+        tuple(read.notes),
+    )
+
+
+def facts_object(sheet: SanFactSheet) -> dict[str, Any]:
+    """The facts as `read_facts` reads them."""
+    return {
+        "schema": SCHEMA,
+        "subjects": [
+            {
+                "kind": one.kind,
+                "name": one.name,
+                "system": one.system,
+                "facts": dict(one.facts),
+                "unknown": dict(one.unknown),
+            }
+            for one in sheet.subjects
+        ],
+        "sessions": [
+            {"host": one.host, "port": one.port, "portal": one.portal, "array": one.array}
+            for one in sheet.sessions
+        ],
+        "paths": [
+            {
+                "volume": one.volume,
+                "host": one.host,
+                "port": one.port,
+                "portal": one.portal,
+                "active": one.active,
+            }
+            for one in sheet.paths
+        ],
+        "notes": list(sheet.notes),
+    }
+
+
+def _parsed(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", _HINT) from error
+    if len(data) > _FILE_BYTES_MAX:
+        raise UserError(f"{path}: larger than {_FILE_BYTES_MAX >> 20} MiB", _HINT)
+    # Windows PowerShell 5 redirects to UTF-16.
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        document = json.loads(data.decode(encoding))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON", _HINT) from error
+    if not isinstance(document, dict):
+        raise UserError(f"{path}: not an object", _HINT)
+    return document

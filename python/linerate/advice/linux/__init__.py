@@ -1,0 +1,1 @@
+"""Facts of a Linux host. Open `read.py` first; `source.py` is all that touches the host, and it only reads."""

@@ -1,0 +1,119 @@
+"""A switch configuration as blocks: a line at the margin and the indented lines below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from linerate.errors import UserError
+
+_FILE_BYTES_MAX = 8 << 20
+_LINE_LENGTH_MAX = 500
+_ENDS = ("!", "exit", "end")
+_OPENS = (
+    "interface",
+    "protocol spanning-tree",
+    "dcb-input",
+    "dcb-output",
+    "priority-group",
+    "qos-policy-output",
+    "policy-map",
+)
+"""Lines that begin a block where nothing is indented."""
+_GOES_ON = ("port-channel-protocol ", "port-channel ")
+"""Lines of a Dell port that come after a `!` of their own."""
+
+
+@dataclass(slots=True)
+class ConfigBlock:
+    """A line at the margin (`head`) with its lines; all are in lower case and without doubled blanks."""
+
+    head: str
+    lines: list[str] = field(default_factory=list)
+
+    def value(self, start: str) -> str | None:
+        """What follows the first line that begins with these words; None without such a line."""
+        return next(self.values(start), None)
+
+    def values(self, start: str) -> Iterator[str]:
+        """What follows each line that begins with these words."""
+        for line in self.lines:
+            if line == start or line.startswith(f"{start} "):
+                yield line[len(start) :].strip()
+
+    def has(self, start: str) -> bool:
+        """Whether a line begins with these words."""
+        return self.value(start) is not None
+
+
+class SwitchConfig:
+    """All blocks of a configuration, in order."""
+
+    def __init__(self, blocks: Sequence[ConfigBlock]) -> None:
+        self.blocks = tuple(blocks)
+        self._by_word: dict[str, list[ConfigBlock]] = {}
+        for block in blocks:
+            self._by_word.setdefault(block.head.split(" ", 1)[0], []).append(block)
+
+    def headed(self, start: str) -> Iterator[tuple[str, ConfigBlock]]:
+        """Blocks whose head begins with these words, with the rest of the head."""
+        for block in self._by_word.get(start.split(" ", 1)[0], ()):
+            if block.head == start or block.head.startswith(f"{start} "):
+                yield block.head[len(start) :].strip(), block
+
+    def says(self, start: str) -> bool:
+        """Whether a line at the margin begins with these words."""
+        return any(True for _ in self.headed(start))
+
+    def value(self, start: str) -> str | None:
+        """What follows the first line at the margin that begins with these words."""
+        return next((rest for rest, _ in self.headed(start)), None)
+
+    def interfaces(self) -> dict[str, ConfigBlock]:
+        """Name -> lines of each interface; several blocks of one name are one."""
+        found: dict[str, ConfigBlock] = {}
+        for rest, block in self.headed("interface"):
+            name = rest.removeprefix("range ").strip()
+            if name:
+                found.setdefault(name, ConfigBlock(name)).lines.extend(block.lines)
+        return found
+
+
+def read_config_text(path: Path) -> str:
+    """The text of a file. Raises UserError when it cannot be read, is no text or is larger than 8 MiB."""
+    hint = "give a file with the output of `show running-config`"
+    try:
+        with path.open("rb") as file:
+            data = file.read(_FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", hint) from error
+    if len(data) > _FILE_BYTES_MAX:
+        raise UserError(f"{path}: larger than {_FILE_BYTES_MAX >> 20} MiB", hint)
+    if b"\0" in data:
+        raise UserError(f"{path}: not a text file", hint)
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def parse_config(text: str) -> SwitchConfig:
+    """The blocks of a text. Where nothing is indented, a block ends at `!`, `exit` or the next interface."""
+    raw = [line[:_LINE_LENGTH_MAX].rstrip().expandtabs(1) for line in text.splitlines()]
+    indented = any(line.startswith(" ") and line.strip() not in ("", *_ENDS) for line in raw)
+    blocks: list[ConfigBlock] = []
+    inside = False
+    for line in raw:
+        words = " ".join(line.lower().split())
+        if not words or words in _ENDS or words.startswith("!"):
+            inside = inside and not (words in _ENDS and not indented)
+            continue
+        opens = words.startswith(_OPENS) and not (
+            words.startswith("priority-group") and " qos-policy " in words
+        )
+        inside = inside or (bool(blocks) and words.startswith(_GOES_ON))
+        below = line.startswith(" ") if indented else inside and not opens
+        if below and blocks:
+            blocks[-1].lines.append(words)
+        else:
+            blocks.append(ConfigBlock(words))
+            inside = opens
+    return SwitchConfig(blocks)

@@ -1,0 +1,199 @@
+"""What the configuration of a port means, by maker: Cisco IOS and NX-OS, Dell OS9 (FTOS), Arista EOS.
+
+Sources: the command references of Catalyst IOS 15, Nexus NX-OS 9, Dell Networking OS 9.14, Arista EOS 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from linerate.advice.facts import System
+from linerate.advice.switch.config import ConfigBlock, SwitchConfig
+
+_PHYSICAL = re.compile(
+    r"(?:(?:fast|gigabit|tengigabit|twogigabit|fivegigabit|fortygigabit)?ethernet"
+    r"|(?:twentyfive|forty|fifty|hundred|fourhundred)gige|fa|gi|te|tw|fo|hu|et)\s*\d.*"
+)
+_MEMBERS = re.compile(r"([a-z]+)\s*(\d+/(?:\d+/)?)?(\d+)(?:\s*-\s*(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchDialect:
+    """How one kind of configuration says what the rules ask. Lines are in lower case.
+
+    `marks` are patterns that such a configuration has, each in a line of its own. `mtu_wanted` is the MTU in bytes that
+    a link aggregate should have there.
+    """
+
+    system: System
+    name: str
+    marks: tuple[str, ...]
+    mtu_wanted: int
+    mtu: Callable[[SwitchConfig, ConfigBlock], int]
+    flow_control: Callable[[ConfigBlock], tuple[str, str]]
+    edge: Callable[[SwitchConfig, ConfigBlock], bool]
+
+
+def _number(text: str | None) -> int | None:
+    match = re.match(r"\d{1,6}", text or "")
+    return int(match[0]) if match else None
+
+
+def _ios_mtu(config: SwitchConfig, port: ConfigBlock) -> int:
+    """Per port on some models; else one value for the whole switch, which the last start has applied."""
+    for given in (port.value("mtu"), config.value("system mtu jumbo"), config.value("system mtu")):
+        if (mtu := _number(given)) is not None:
+            return mtu
+    return 1500
+
+
+def _nxos_mtu(config: SwitchConfig, port: ConfigBlock) -> int:
+    """Per port, for the whole switch (`system jumbomtu`), or in the network-qos policy on Nexus 5000."""
+    if (mtu := _number(port.value("mtu"))) is not None:
+        return mtu
+    policies = [block for _, block in config.headed("policy-map type network-qos")]
+    found = [mtu for block in policies for text in block.values("mtu") if (mtu := _number(text)) is not None]
+    return max(found, default=1500)
+
+
+def _dell_mtu(config: SwitchConfig, port: ConfigBlock) -> int:
+    """Per port; it counts the Ethernet header and the check sequence, and is 1554 by default."""
+    del config
+    return _number(port.value("mtu")) or 1554
+
+
+def _eos_mtu(config: SwitchConfig, port: ConfigBlock) -> int:
+    """`mtu` is of the IP interface; a port that switches carries 9214 bytes unless `l2 mtu` says less."""
+    if port.has("no switchport"):
+        return _number(port.value("mtu")) or 1500
+    return _number(port.value("l2 mtu")) or _number(config.value("default l2 mtu")) or 9214
+
+
+def _receive_and_send(port: ConfigBlock) -> tuple[str, str]:
+    receive, send = (port.value(f"flowcontrol {way}") or "off" for way in ("receive", "send"))
+    return ("off" if receive == "off" else "on"), ("off" if send == "off" else "on")
+
+
+def _rx_and_tx(port: ConfigBlock) -> tuple[str, str]:
+    words = (port.value("flowcontrol") or "rx off tx off").split()
+    given = dict(zip(words[::2], words[1::2], strict=False))
+    return given.get("rx", "off"), given.get("tx", "off")
+
+
+def _portfast(config: SwitchConfig, port: ConfigBlock) -> bool:
+    default = config.says("spanning-tree portfast default") or config.says(
+        "spanning-tree portfast edge default"
+    )
+    off = port.has("spanning-tree portfast disable") or port.has("no spanning-tree portfast")
+    on = port.has("spanning-tree portfast") or (default and not port.has("switchport mode trunk"))
+    return on and not off
+
+
+def _eos_edge(config: SwitchConfig, port: ConfigBlock) -> bool:
+    off = config.says("spanning-tree mode none") or config.says("no spanning-tree")
+    return off or _portfast(config, port) or config.says("spanning-tree edge-port default")
+
+
+def _port_type_edge(config: SwitchConfig, port: ConfigBlock) -> bool:
+    if port.has("spanning-tree port type"):
+        return port.has("spanning-tree port type edge")
+    return config.says("spanning-tree port type edge default") and not port.has("switchport mode trunk")
+
+
+def _dell_edge(config: SwitchConfig, port: ConfigBlock) -> bool:
+    """Spanning tree is off unless a protocol block turns it on; then the port needs a word."""
+    on = [block for _, block in config.headed("protocol spanning-tree") if block.has("no disable")]
+    kinds = ("rstp", "mstp", "pvst")
+    return (
+        not on
+        or any(port.has(f"spanning-tree {kind} edge-port") for kind in kinds)
+        or any(text.endswith("portfast") for text in port.values("spanning-tree"))
+    )
+
+
+IOS = SwitchDialect(
+    "ios",
+    "Cisco IOS",
+    (
+        r"building configuration",
+        r"interface (?:ten)?gigabitethernet\d+/\d+",
+        r"system mtu",
+        r"service timestamps",
+        r"switchport mode access",
+    ),
+    9000,
+    _ios_mtu,
+    _receive_and_send,
+    _portfast,
+)
+NXOS = SwitchDialect(
+    "nxos",
+    "Cisco NX-OS",
+    (
+        r"!command: show running-config",
+        r"feature [\w-]+$",
+        r"vdc .*id \d",
+        r"interface ethernet\d+/\d+",
+        r"spanning-tree port type",
+        r"policy-map type ",
+    ),
+    9216,
+    _nxos_mtu,
+    _receive_and_send,
+    _port_type_edge,
+)
+DELL = SwitchDialect(
+    "dell",
+    "Dell OS9 (FTOS)",
+    (
+        r"current configuration \.\.\.",
+        r"! version \d+[.(]",
+        r"interface (?:range )?(?:tengigabitethernet|fortygige|gigabitethernet|port-channel) \d",
+        r"stack-unit \d",
+        r"flowcontrol rx",
+        r"dcb",
+    ),
+    12000,
+    _dell_mtu,
+    _rx_and_tx,
+    _dell_edge,
+)
+EOS = SwitchDialect(
+    "eos",
+    "Arista EOS",
+    (
+        r"! device: .*eos",
+        r"! boot system flash:",
+        r"interface ethernet\d+$",
+        r"transceiver qsfp",
+        r"management api",
+        r"spanning-tree mode mstp",
+    ),
+    9214,
+    _eos_mtu,
+    _receive_and_send,
+    _eos_edge,
+)
+DIALECTS = (IOS, NXOS, DELL, EOS)
+
+
+def is_physical(name: str) -> bool:
+    """Whether an interface is a port with a cable; VLANs, port-channels, loopbacks and management ports are not."""
+    return _PHYSICAL.fullmatch(name) is not None
+
+
+def members(text: str) -> set[str]:
+    """The ports that a list such as `tengigabitethernet 0/1-3,0/7` names, each as `tengigabitethernet 0/1`."""
+    found: set[str] = set()
+    kind = ""
+    for part in text.split(","):
+        words = part.strip()
+        match = _MEMBERS.fullmatch(words) or (_MEMBERS.fullmatch(f"{kind} {words}") if kind else None)
+        if match is None:
+            continue
+        kind = match[1]
+        first, last = int(match[3]), int(match[4] or match[3])
+        found |= {f"{kind} {match[2] or ''}{number}" for number in range(first, min(last, first + 512) + 1)}
+    return found

@@ -1,0 +1,107 @@
+"""`linerate advise`: a host, switches, a topology or a finished study held against published practice."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from linerate.advice import AuditResult
+
+
+class FailOn(StrEnum):
+    """From which severity on a broken rule makes the exit code 1."""
+
+    MUST = "must"
+    SHOULD = "should"
+    MAY = "may"
+
+
+_Places = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TOPOLOGY|STUDY..]", help="Topology files, study directories; none: this host."),
+]
+_Device = Annotated[
+    list[str] | None,
+    typer.Option("--device", "-d", metavar="NAME", help="A port of this host to the SAN; may be repeated."),
+]
+_Facts = Annotated[
+    list[Path] | None,
+    typer.Option("--facts", metavar="FILE", help="Facts of another host: --facts-script or --show-facts."),
+]
+_Switch = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--switch", metavar="[KIND:]FILE", help="A `show running-config`; KIND: ios, nxos, dell, eos."
+    ),
+]
+_Vlan = Annotated[
+    int | None,
+    typer.Option("--vlan", metavar="N", min=1, max=4094, help="The SAN's VLAN: check its switch ports only."),
+]
+_Image = Annotated[
+    list[Path] | None, typer.Option("--image", metavar="FILE", help="A backup image, VHDX or VHD.")
+]
+_Answer = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="What no device tells, such as ups=yes; may be repeated."),
+]
+
+
+def advise(
+    places: _Places = None,
+    device: _Device = None,
+    facts: _Facts = None,
+    switch: _Switch = None,
+    vlan: _Vlan = None,
+    image: _Image = None,
+    answer: _Answer = None,
+    fail_on: Annotated[FailOn, typer.Option(help="Exit code 1 from this severity on.")] = FailOn.MUST,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    show_facts: Annotated[
+        bool, typer.Option("--show-facts", help="Print the facts as JSON, without rules.")
+    ] = False,
+    facts_script: Annotated[
+        bool,
+        typer.Option("--facts-script", help="Print a PowerShell script that reads a Windows host's facts."),
+    ] = False,
+) -> None:
+    """Check a SAN against published practice and say what to change. Nothing is changed. Exit code 1 if a must fails.
+
+    What cannot be read is unknown, never right. docs/advise.md lists the rules.
+    """
+    from linerate import advice
+
+    if facts_script:
+        typer.echo(advice.facts_script(), nl=False)
+        return
+    result = advice.audit(
+        advice.AuditSources(
+            places or (), facts or (), switch or (), image or (), device or (), vlan, answer or ()
+        )
+    )
+    if show_facts:
+        typer.echo(dumps(advice.facts_object(result.sheet), indent=1))
+        return
+    if json:
+        typer.echo(dumps(advice.advice_object(result)))
+    else:
+        _show(result)
+    severities = advice.SEVERITIES[: advice.SEVERITIES.index(fail_on.value) + 1]
+    if advice.is_broken(result.outcomes, severities):
+        raise typer.Exit(1)
+
+
+def _show(result: AuditResult) -> None:
+    """The report: coloured on a terminal and folded to its width, plain in a pipe."""
+    from linerate.advice import advice_lines
+    from linerate.cli.console import HANGING, console, folded
+
+    out = console()
+    for style, line in advice_lines(result):
+        text = folded(line, out.width if out.is_terminal else None, HANGING)
+        out.print(text, style=style or None, soft_wrap=True, markup=False)

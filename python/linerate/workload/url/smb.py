@@ -1,0 +1,95 @@
+"""URLs of files on SMB shares; `linerate.workload.url` gives the form."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, unquote_to_bytes
+
+from pydantic import SecretStr
+
+from linerate.errors import UserError
+from linerate.workload.url.iscsi import without_secret
+from linerate.workload.url.target import Target
+
+SMB_PORT = 445
+SMB_FORM = "smb://[[domain;]user[%secret]@]host[:port]/share/file, as in smb://backup@nas/disks/test.img"
+_HOST_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
+_FORBIDDEN = re.compile(r'[\x00-\x1f"*:<>?\\|]')
+"""Of the names of files (MS-FSCC 2.1.5)."""
+_LONGEST_SHARE = 80
+"""MS-SMB2 2.2.9, with MS-SRVS's limit of names."""
+
+
+def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
+    """The file that a URL names; the environment fills in user and password. Raises UserError without showing a
+    secret."""
+    shown = without_secret(text)
+    if text[len("smb:") :][:2] != "//":
+        raise UserError(f"{shown}: // is missing after smb:", f"write {SMB_FORM}")
+    authority, _, rest = text[len("smb://") :].partition("/")
+    login, at, server = authority.rpartition("@")
+    user, _, secret = login.partition("%") if "%" in login else login.partition(":")
+    if at and not user:
+        raise UserError(f"{shown}: the user is missing before @", f"write {SMB_FORM}")
+    secret = secret or environ.get("LINERATE_SMB_PASSWORD", "")
+    user = user or environ.get("LINERATE_SMB_USER", "")
+    if user and not secret:
+        raise UserError(
+            f"{shown}: the password of {user} is missing",
+            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file",
+        )
+    share, _, path = rest.partition("/")
+    return Target(
+        kind="smb",
+        url=f"smb://{_server(shown, server)}/{quote(_share(shown, share))}/{quote(_path(shown, path))}",
+        user=user.replace(";", "\\", 1) or None,
+        secret=SecretStr(secret) if user else None,
+    )
+
+
+def _server(shown: str, server: str) -> str:
+    """host:port, with an IPv6 address in brackets."""
+    if server.startswith("["):
+        address, bracket, port = server[1:].partition("]")
+        colon, port = port[:1], port[1:]
+        if not bracket or colon not in ("", ":"):
+            raise UserError(f"{shown}: {server!r} is no server", f"write {SMB_FORM}")
+        try:
+            host = f"[{ipaddress.IPv6Address(address)}]"
+        except ValueError as error:
+            raise UserError(
+                f"{shown}: {address!r} is no IPv6 address", "write for example [::1]:445"
+            ) from error
+    else:
+        host, colon, port = server.partition(":")
+        if not _HOST_NAME.fullmatch(host):
+            raise UserError(f"{shown}: {host!r} is not a host name or address", f"write {SMB_FORM}")
+    port = port if colon else str(SMB_PORT)
+    if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+        raise UserError(f"{shown}: {port!r} is not a port", f"a port is 1 to 65535, default {SMB_PORT}")
+    return f"{host}:{int(port)}"
+
+
+def _share(shown: str, encoded: str) -> str:
+    share = _decoded(encoded)
+    if not share:
+        raise UserError(f"{shown}: the share is missing after the host", f"write {SMB_FORM}")
+    if _FORBIDDEN.search(share) or len(share) > _LONGEST_SHARE:
+        raise UserError(f"{shown}: {share!r} is not the name of a share", f"write {SMB_FORM}")
+    return share
+
+
+def _path(shown: str, encoded: str) -> str:
+    path = _decoded(encoded)
+    if not path or path.endswith("/"):
+        raise UserError(f"{shown}: the file is missing after the share", f"write {SMB_FORM}")
+    parts = path.split("/")
+    if wrong := [part for part in parts if part in ("", ".", "..") or _FORBIDDEN.search(part)]:
+        raise UserError(f"{shown}: {wrong[0]!r} is not the name of a file or folder", f"write {SMB_FORM}")
+    return path
+
+
+def _decoded(encoded: str) -> str:
+    return unquote_to_bytes(encoded).decode("utf-8", "replace")

@@ -1,0 +1,120 @@
+"""A Samba server (smbd) of its own for tests, without root's rights, on a port of the loopback."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import need
+from tests.support.serving import free_ports
+
+USER = "nobody"
+PASSWORD = "secret-of-the-test"
+READY_S = 10.0
+_AS_NOBODY = ("--user", "--map-user=65534", "--map-group=65534")
+"""As root of a user namespace smbd cannot drop its groups and ends. As any other user it works; the user needs an entry
+in the passwd file, which this one has everywhere."""
+_CONFIGURATION = """\
+[global]
+server role = standalone server
+private dir = {folder}/private
+lock directory = {folder}/lock
+state directory = {folder}/state
+cache directory = {folder}/cache
+pid directory = {folder}/pid
+ncalrpc dir = {folder}/ncalrpc
+passdb backend = tdbsam:{folder}/private/passdb.tdb
+log file = {folder}/log
+smb ports = {port}
+interfaces = 127.0.0.1
+bind interfaces only = yes
+disable netbios = yes
+disable spoolss = yes
+load printers = no
+printing = bsd
+printcap name = /dev/null
+{settings}
+[share]
+path = {folder}/share
+read only = no
+[readonly]
+path = {folder}/share
+read only = yes
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Samba:
+    """A server with two shares of one folder, `share` and `readonly`."""
+
+    port: int
+    folder: Path
+    pid: int
+
+    def url(self, path: str, share: str = "share", login: str = USER) -> str:
+        """The URL of a file; the password comes from the environment."""
+        return f"smb://{login}@127.0.0.1:{self.port}/{share}/{path}"
+
+    def path(self, name: str) -> Path:
+        """A file of the shared folder."""
+        return self.folder / "share" / name
+
+    def smbclient(self, command: str) -> str:
+        """Runs one command of Samba's own client on the share."""
+        words = ("//127.0.0.1/share", "-p", str(self.port), "-U", f"{USER}%{PASSWORD}", "-c", command)
+        tool = (need.tool("smbclient"), "-s", str(self.folder / "smb.conf"))
+        done = subprocess.run([*tool, *words], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@contextmanager
+def samba(folder: Path, settings: str = "") -> Iterator[Samba]:
+    """Starts it with further global settings; ended on leaving."""
+    smbd, pdbedit = need.tool("smbd"), need.tool("pdbedit")
+    nobody = [need.tool("unshare"), *_AS_NOBODY]
+    for name in ("private", "lock", "state", "cache", "pid", "ncalrpc", "share"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (port,) = free_ports(1)
+    file = folder / "smb.conf"
+    file.write_text(_CONFIGURATION.format(folder=folder, port=port, settings=settings), "ascii")
+    added = subprocess.run(
+        [*nobody, pdbedit, "-s", str(file), "-a", "-t", "-u", USER],
+        input=f"{PASSWORD}\n{PASSWORD}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if added.returncode:
+        need.missing(f"smbd has no user here: {added.stderr.strip()[-200:]}")
+    command = [*nobody, smbd, "--foreground", "--no-process-group", "-s", str(file)]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    # When it ends, it ends its whole process group.
+    with subprocess.Popen(command, start_new_session=True, **pipes) as daemon:
+        try:
+            _wait_until_ready(daemon, port, folder)
+            yield Samba(port, folder, daemon.pid)
+        finally:
+            # Its processes for connections end with it only after this signal.
+            daemon.send_signal(signal.SIGTERM)
+            daemon.wait(READY_S)
+
+
+def _wait_until_ready(daemon: subprocess.Popen[bytes], port: int, folder: Path) -> None:
+    deadline = time.monotonic() + READY_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1.0).close()
+            return
+        except OSError:
+            if daemon.poll() is not None or time.monotonic() > deadline:
+                log = folder / "log"
+                said = log.read_text(errors="replace")[-300:] if log.exists() else "no log"
+                need.missing(f"smbd does not start here: {said}")
+            time.sleep(0.02)
