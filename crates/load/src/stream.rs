@@ -34,11 +34,17 @@ pub(crate) struct Sequence {
     reads: Chance,
     sizes: Sizes,
     /// Those of writes, if they are others.
-    write_sizes: Option<Sizes>,
+    write_sizes: Option<Box<Sizes>>,
     address: Address,
-    /// Bytes left before it stops, and how many there are in all.
-    left_bytes: u64,
+    /// Of a stream that stops after an amount, or that reads back.
+    amount: Option<Box<Amount>>,
+}
+
+/// How much a stream does before it stops.
+#[derive(Clone, Debug)]
+struct Amount {
     limit_bytes: u64,
+    left_bytes: u64,
     reading_back: ReadBack,
     /// The generator at the start, to draw the same places again.
     first_rng: Rng,
@@ -62,44 +68,69 @@ impl Sequence {
     ) -> Result<Self, PlaceError> {
         let rng = Rng::new(seed, stream, volume, Use::Shots);
         let limit_bytes = spec.stop_after_bytes.unwrap_or(u64::MAX);
-        Ok(Self {
-            first_rng: rng.clone(),
-            rng,
-            left_bytes: limit_bytes,
+        let amount = || Amount {
             limit_bytes,
+            left_bytes: limit_bytes,
+            reading_back: if spec.read_back { ReadBack::AfterWrites } else { ReadBack::Never },
+            first_rng: rng.clone(),
+        };
+        Ok(Self {
+            amount: (spec.read_back || spec.stop_after_bytes.is_some()).then(|| Box::new(amount())),
             reads: Chance::percent(spec.read_percent),
             sizes: Sizes::new(&spec.sizes),
-            write_sizes: spec.write_sizes.as_ref().map(Sizes::new),
-            reading_back: if spec.read_back { ReadBack::AfterWrites } else { ReadBack::Never },
+            write_sizes: spec.write_sizes.as_ref().map(|sizes| Box::new(Sizes::new(sizes))),
             address: Address::new(spec, volume_bytes, block_bytes)?,
+            rng,
         })
     }
 
     /// The next I/O; `None` at the end of a stream that stops there.
+    #[inline]
     pub(crate) fn draw(&mut self) -> Option<Shot> {
-        if let Some(shot) = self.draw_once() {
-            return Some(shot);
+        if self.amount.is_some() {
+            return self.draw_of_amount();
         }
-        if self.reading_back != ReadBack::AfterWrites {
-            return None;
-        }
-        self.reading_back = ReadBack::Now;
-        self.rng = self.first_rng.clone();
-        self.left_bytes = self.limit_bytes;
-        self.address.rewind();
-        self.draw_once()
+        let is_read = self.reads.roll(&mut self.rng);
+        self.draw_in(is_read)
     }
 
-    /// The same, without the second pass.
-    fn draw_once(&mut self) -> Option<Shot> {
-        if self.left_bytes == 0 {
+    /// The same for a stream that stops after an amount, or that reads back.
+    fn draw_of_amount(&mut self) -> Option<Shot> {
+        if let Some(shot) = self.draw_of_pass() {
+            return Some(shot);
+        }
+        let amount = self.amount.as_mut()?;
+        if amount.reading_back != ReadBack::AfterWrites {
             return None;
         }
-        let is_read = self.reading_back == ReadBack::Now || self.reads.roll(&mut self.rng);
-        let sizes = self.write_sizes.as_ref().filter(|_| !is_read).unwrap_or(&self.sizes);
+        amount.reading_back = ReadBack::Now;
+        amount.left_bytes = amount.limit_bytes;
+        self.rng = amount.first_rng.clone();
+        self.address.rewind();
+        self.draw_of_pass()
+    }
+
+    fn draw_of_pass(&mut self) -> Option<Shot> {
+        let amount = self.amount.as_ref()?;
+        if amount.left_bytes == 0 {
+            return None;
+        }
+        let is_read = amount.reading_back == ReadBack::Now || self.reads.roll(&mut self.rng);
+        let shot = self.draw_in(is_read)?;
+        let amount = self.amount.as_mut()?;
+        amount.left_bytes = amount.left_bytes.saturating_sub(shot.len.into());
+        Some(shot)
+    }
+
+    /// The next I/O of a direction.
+    #[inline]
+    fn draw_in(&mut self, is_read: bool) -> Option<Shot> {
+        let sizes = match &self.write_sizes {
+            Some(sizes) if !is_read => sizes,
+            _ => &self.sizes,
+        };
         let size = sizes.draw(&mut self.rng);
         let (offset, len) = self.address.draw(size, is_read, &mut self.rng)?;
-        self.left_bytes = self.left_bytes.saturating_sub(len.into());
         Some(Shot { op: if is_read { Op::Read } else { Op::Write }, offset, len })
     }
 }

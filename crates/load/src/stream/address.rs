@@ -27,7 +27,7 @@ pub(crate) struct Address {
     left_at_place: u32,
     cursors: Cursors,
     /// Those of writes, where reads and writes each go on by themselves.
-    write_cursors: Option<Cursors>,
+    write_cursors: Option<Box<Cursors>>,
 }
 
 /// The cursors of an area, each with its part of it, that take turns.
@@ -92,7 +92,9 @@ impl Address {
             stop_at_end: spec.stop_at_end,
             ios_per_place: spec.ios_per_place,
             left_at_place: 0,
-            write_cursors: spec.separate_directions.then(|| Cursors { list: cursors.clone(), turn: 0 }),
+            write_cursors: spec
+                .separate_directions
+                .then(|| Box::new(Cursors { list: cursors.clone(), turn: 0 })),
             cursors: Cursors { list: cursors, turn: 0 },
         })
     }
@@ -107,15 +109,9 @@ impl Address {
         {
             return Some((hit.area.on_grid(hit.area.even(bytes, grid, rng), bytes, grid), size));
         }
-        if self.left_at_place > 0 {
-            self.left_at_place -= 1;
-            let joint = self.area.joint();
-            if self.cursors_of(is_read).current().has_room(bytes, joint) {
-                return self.sequential(bytes, is_read);
-            }
-        } else if self.jump.roll(rng) {
-            self.left_at_place = self.ios_per_place - 1;
-        } else {
+        let goes_on =
+            if self.ios_per_place > 1 { self.stays_at_place(bytes, is_read) } else { !self.jump.roll(rng) };
+        if goes_on {
             return self.sequential(bytes, is_read);
         }
         if let Some(range) = self.stride {
@@ -131,9 +127,20 @@ impl Address {
         Some((self.area.on_grid(position, bytes, grid), size))
     }
 
+    /// Whether the next I/O follows the last one at a random place.
+    fn stays_at_place(&mut self, bytes: u64, is_read: bool) -> bool {
+        if self.left_at_place == 0 {
+            self.left_at_place = self.ios_per_place - 1;
+            return false;
+        }
+        self.left_at_place -= 1;
+        let joint = self.area.joint();
+        self.cursors_of(is_read).current().has_room(bytes, joint)
+    }
+
     /// Begins again: every cursor goes back to the start of its part.
     pub(crate) fn rewind(&mut self) {
-        for cursors in [Some(&mut self.cursors), self.write_cursors.as_mut()].into_iter().flatten() {
+        for cursors in [Some(&mut self.cursors), self.write_cursors.as_deref_mut()].into_iter().flatten() {
             cursors.list.iter_mut().for_each(|cursor| cursor.at = cursor.start);
             cursors.turn = 0;
         }
