@@ -74,7 +74,7 @@ CRATE_LIBRARIES = {"md-5": "md5"}
 
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (
-    {"errors", "_core"},
+    {"errors", "model", "_core"},
     {"interrupt", "node", "filename", "rpc", "openmetrics", "httpd", "duration", "plural", "certificate"},
     {"workload", "results", "array"},
     {"volumes", "setting"},

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy import special  # type: ignore[import-untyped]
-
 CONFIDENCE = 0.95
 
 
@@ -23,6 +21,8 @@ def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float
     difference = mean(b) - mean(a)
     if error == 0:
         return difference, difference
+    from scipy import special  # type: ignore[import-untyped]  # loads slowly; a run needs the module, not this
+
     freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
     reach = float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
     return difference - reach, difference + reach

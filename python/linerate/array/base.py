@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -16,6 +15,8 @@ from pydantic import (
     SerializationInfo,
 )
 from pydantic_core import PydanticCustomError
+
+from linerate.model import Model
 
 REVEAL = "reveal_secrets"
 """Key of the serialization context under which secrets are written out, for the data plane only."""
@@ -49,13 +50,11 @@ Place = tuple[str | int, ...]
 """Keys and positions that lead to a value."""
 
 
-class Frozen(BaseModel):
+class Frozen(Model):
     """A table: unknown keys are refused, values do not change, docstrings of fields are their description."""
 
     model_config = ConfigDict(
-        frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         hide_input_in_errors=True,  # it may be a secret
     )
 

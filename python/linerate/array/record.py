@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from linerate.array.config import ArrayConfig
 from linerate.array.watch import Report
 from linerate.errors import HostError, LinerateError, UserError
+from linerate.model import Model
 
 SCHEMA: Literal["linerate.array-served/1"] = "linerate.array-served/1"
 LOOK_EVERY_S = 2.0
@@ -29,8 +30,8 @@ SAVE_EVERY_S = 60.0
 """How often numbers that grow all the time are written."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+class _Part(Model):
+    model_config = ConfigDict(extra="ignore")
 
 
 class ServedSet(_Part):
@@ -54,13 +55,13 @@ class ArrayRecord(_Part):
 
     format: Literal["linerate.array-served/1"] = SCHEMA
     """Which version of this format it is."""
-    raid_sets: dict[str, ServedSet] = {}
+    raid_sets: dict[str, ServedSet] = Field(default_factory=dict)
     """RAID sets whose disks are files, by name."""
-    pools: dict[str, tuple[str, ...]] = {}
+    pools: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Pools on such sets, and on which."""
-    disks: dict[str, ServedDisk] = {}
+    disks: dict[str, ServedDisk] = Field(default_factory=dict)
     """Disks that are files, by name."""
-    volumes: dict[str, str] = {}
+    volumes: dict[str, str] = Field(default_factory=dict)
     """Volumes that are files, by name: their paths."""
 
     def for_start(self) -> dict[str, Any]:

@@ -14,18 +14,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from linerate import _core
 from linerate.history.identity import digest
 from linerate.history.model import Recorded
+from linerate.model import Model
 
 INDEX = ".linerate-history.json"
 _FORMAT = "linerate-history-index"
 _FORMAT_VERSION = 1
 
 
-class HistoryIndex(BaseModel):
+class HistoryIndex(Model):
     """The file. `facts` holds each set of facts once; entries name theirs by digest under the key `digest`."""
 
     format: str = _FORMAT

@@ -11,7 +11,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from linerate.model import Model
 
 FORMAT = "linerate-run"
 FORMAT_VERSION = 2
@@ -32,8 +34,8 @@ Severity = Annotated[Literal["note", "caution", "void"], BeforeValidator(_since_
 FactValue = str | int | float | bool | None
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+class _Record(Model):
+    model_config = ConfigDict(extra="ignore")
 
 
 class WorkloadSource(_Record):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from linerate.analysis import OpSummary, StepSummary
 from linerate.analysis.summary import MIB, NS_PER_MS
+from linerate.model import Model
 from linerate.results import IntervalSample, PathRow
 from linerate.volumes import Clearance, VolumeState
 
@@ -21,10 +22,8 @@ VERSION: Literal["linerate.events/1"] = "linerate.events/1"
 Ending = Literal["complete", "failed", "interrupted"]
 
 
-class Record(BaseModel):
+class Record(Model):
     """Base of all events."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 class LatencyRecord(Record):

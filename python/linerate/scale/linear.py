@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from scipy.stats import t  # type: ignore[import-untyped]
+from scipy import special  # type: ignore[import-untyped]
 
 from linerate.scale.interval import STEP
 from linerate.scale.search import ALPHA
@@ -74,7 +74,7 @@ def _half_width(one: Sequence[float], other: Sequence[float], alpha: float) -> f
     degrees = sum(parts) ** 2 / sum(
         part**2 / (len(values) - 1) for part, values in zip(parts, (one, other), strict=True)
     )
-    return float(t.ppf(1 - alpha / 2, degrees)) * math.sqrt(sum(parts))
+    return float(special.stdtrit(degrees, 1 - alpha / 2)) * math.sqrt(sum(parts))
 
 
 def _growth(low: float, high: float, margin: float) -> Growth:

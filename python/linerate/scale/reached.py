@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from linerate.model import Model
 
 Axis = Literal["threads", "volumes", "rate", "hosts"]
 """hosts: each with its own volumes, all at the same load."""
@@ -32,10 +34,10 @@ class ScaleTask:
         return "" if self.purpose == "up" else f"-{self.purpose}"
 
 
-class Reached(BaseModel):
+class Reached(Model):
     """One run. Times are response times of a paced load, service times of a closed loop."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     purpose: Purpose = "up"
     load: int

@@ -9,9 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from linerate.errors import HostError, UserError
+from linerate.model import Model
 from linerate.results.files import write_atomically
 from linerate.scale.procedure import Parts, Procedure
 from linerate.scale.reached import Axis, Reached
@@ -22,10 +23,10 @@ SCALE = "scale.json"
 FORMAT_VERSION = 1
 
 
-class ScaleRecord(BaseModel):
+class ScaleRecord(Model):
     """A search. The directories of its runs are below its own."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     format: Literal["linerate-scale"] = "linerate-scale"
     format_version: int = FORMAT_VERSION

@@ -18,11 +18,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from linerate import _core
 from linerate.analysis.verdict import Attribution, ClaimVerdict, Judgement, Observation, Verdict
 from linerate.errors import UserError
+from linerate.model import Model
 from linerate.results import RunDirectory
 from linerate.results.files import write_atomically
 from linerate.study.journal import (
@@ -55,10 +56,10 @@ REFUSALS_MOST = 2
 """A case that could not be had in so many blocks running is given up; once may pass."""
 
 
-class StudyRecord(BaseModel):
+class StudyRecord(Model):
     """study.json."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     format: Literal["linerate-study"] = "linerate-study"
     format_version: int = FORMAT_VERSION

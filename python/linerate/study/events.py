@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from linerate.model import Model
 from linerate.study.journal import Entry
 
 
-class StudyBegan(BaseModel):
+class StudyBegan(Model):
     """The study directory is open. The times are for all blocks that it may come to."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     type: Literal["study"] = "study"
     name: str
@@ -25,10 +22,8 @@ class StudyBegan(BaseModel):
     most_s: float
 
 
-class BlockBegan(BaseModel):
+class BlockBegan(Model):
     """A block begins; `steps` of it are to be run."""
-
-    model_config = ConfigDict(frozen=True)
 
     type: Literal["block"] = "block"
     block: int
@@ -36,10 +31,8 @@ class BlockBegan(BaseModel):
     seconds: float
 
 
-class StepBegan(BaseModel):
+class StepBegan(Model):
     """A run begins: `number` of `of` in its block."""
-
-    model_config = ConfigDict(frozen=True)
 
     type: Literal["step_began"] = "step_began"
     block: int

@@ -13,9 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from linerate.errors import HostError, UserError, is_full_disk
+from linerate.model import Model
 from linerate.results.manifest import Stamp
 from linerate.scale import Reached
 
@@ -26,8 +27,8 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class _Entry(Model):
+    model_config = ConfigDict(extra="ignore")
 
     at: datetime = Field(default_factory=_now)
 

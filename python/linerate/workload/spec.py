@@ -11,7 +11,6 @@ from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -26,6 +25,8 @@ from pydantic import (
     model_validator,
 )
 
+from linerate.model import Model
+
 _REVEAL = "reveal_secrets"
 
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -39,10 +40,10 @@ RATE_IOPS_MAX = 1e9
 TIME_S_MAX = 366.0 * 86_400
 
 
-class FrozenSpec(BaseModel):
+class FrozenSpec(Model):
     """Base of all specs: immutable, unknown keys refused, an attribute's docstring is its description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
 
 class OptionsSpec(FrozenSpec):

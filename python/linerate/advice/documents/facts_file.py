@@ -7,19 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from linerate.advice.facts import AuditSubject, FactValue, Kind, SanFactSheet, SessionFact, System, VolumePath
 from linerate.advice.windows.read import SCHEMA as WINDOWS
 from linerate.advice.windows.read import read_windows
 from linerate.errors import UserError
+from linerate.model import Model
 
 SCHEMA = "linerate.facts/1"
 _FILE_BYTES_MAX = 32 << 20
 _HINT = "give a file that `linerate advise --show-facts` or the script of `linerate advise --facts-script` has written"
 
 
-class _Subject(BaseModel):
+class _Subject(Model):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     kind: Kind
@@ -29,7 +30,7 @@ class _Subject(BaseModel):
     unknown: dict[str, str] = Field(default_factory=dict)
 
 
-class _Session(BaseModel):
+class _Session(Model):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     host: str
@@ -38,7 +39,7 @@ class _Session(BaseModel):
     array: str
 
 
-class _Path(BaseModel):
+class _Path(Model):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     volume: str
@@ -48,7 +49,7 @@ class _Path(BaseModel):
     active: bool | None
 
 
-class _Document(BaseModel):
+class _Document(Model):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     version: Literal["linerate.facts/1"] = Field(alias="schema")

@@ -32,7 +32,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import ConfigDict, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from linerate.analysis.limits.attribution import Attribution
 from linerate.analysis.verdict.case_values import CaseValue, bounds_words, metric_name, value_lines
@@ -45,6 +45,7 @@ from linerate.analysis.verdict.model import (
     Judgement,
 )
 from linerate.errors import UserError
+from linerate.model import Model
 
 _EXPLAINED_MAX = 2
 """Workloads whose difference is explained in full: those that differ most. What explains one mostly explains all."""
@@ -53,8 +54,8 @@ _OF_DISKS = ("disks", "array service")
 _SPECIAL = frozenset({"congested"})
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Data(Model):
+    model_config = ConfigDict(extra="forbid")
 
 
 class Expectation(_Data):

@@ -20,7 +20,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats  # type: ignore[import-untyped]
+
+from linerate.analysis.verdict.student import t_reach, t_tail
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -49,7 +50,7 @@ def estimate(points: Array, spread_min: Array | float = 0.0) -> Estimates:
 
 def t_interval(found: Estimates, alpha: Array | float) -> tuple[Array, Array]:
     """Bounds at confidence 1 - alpha; NaN without an error."""
-    reach = found.error * stats.t.isf(np.asarray(alpha) / 2, found.freedom) if found.freedom else found.error
+    reach = found.error * t_reach(np.asarray(alpha) / 2, found.freedom) if found.freedom else found.error
     return found.centre - reach, found.centre + reach
 
 
@@ -57,15 +58,15 @@ def p_different(found: Estimates) -> Array:
     """Two-sided p of the t test that the mean is zero; NaN without an error."""
     if not found.freedom:
         return np.full_like(found.centre, np.nan)
-    return np.asarray(2 * stats.t.sf(np.abs(_t(found, 0.0)), found.freedom), dtype=np.float64)
+    return 2 * t_tail(np.abs(_t(found, 0.0)), found.freedom)
 
 
 def p_equivalent(found: Estimates, low: Array | float, high: Array | float) -> Array:
     """P of two one-sided t tests (TOST) that the mean is inside (low, high); NaN without an error."""
     if not found.freedom:
         return np.full_like(found.centre, np.nan)
-    above_low = stats.t.sf(_t(found, low), found.freedom)
-    below_high = stats.t.cdf(_t(found, high), found.freedom)
+    above_low = t_tail(_t(found, low), found.freedom)
+    below_high = t_tail(-_t(found, high), found.freedom)
     return np.asarray(np.maximum(above_low, below_high))
 
 

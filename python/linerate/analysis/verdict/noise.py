@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import stats  # type: ignore[import-untyped]
 
 from linerate.analysis.metric import Metric
 from linerate.analysis.verdict.blocks import BlockComparison, BlockRun, Table, from_scale
@@ -14,6 +13,7 @@ from linerate.analysis.verdict.estimate import Array, estimate, t_interval
 from linerate.analysis.verdict.looks import Looks
 from linerate.analysis.verdict.model import Drift, NoiseFloor
 from linerate.analysis.verdict.power import detectable
+from linerate.analysis.verdict.student import t_reach
 
 STRAY_SPREADS = 5.0  # robust standard deviations: one run in two million, were the noise normal
 STRAY_FROM_BLOCKS = 4
@@ -77,7 +77,7 @@ def drift(table: Table, alpha: float) -> Drift | None:
         return None
     residual = values - design @ solution
     covariance = np.linalg.inv(design.T @ design)[0, 0] * float(residual @ residual) / freedom
-    reach = float(stats.t.isf(alpha / 2, freedom)) * math.sqrt(covariance)
+    reach = float(t_reach(alpha / 2, freedom)) * math.sqrt(covariance)
     slope = float(solution[0])
     low, middle, high = (
         _as_change(table.metric, value) or 0.0 for value in (slope - reach, slope, slope + reach)

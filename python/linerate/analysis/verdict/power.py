@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats  # type: ignore[import-untyped]
+from scipy import special  # type: ignore[import-untyped]
 
 from linerate.analysis.verdict.estimate import Array
+from linerate.analysis.verdict.student import t_reach
 
 POWER = 0.8
 BLOCKS_MAX = 100  # beyond that a better test bed helps, not more blocks
@@ -57,8 +58,10 @@ def detectable(spread: float, blocks: int, alpha: float) -> float | None:
 
     if lack(most) < 0:
         # So strict a level with so few blocks: only the spread that was measured decides, which is a chi-square.
-        largest = np.sqrt(stats.chi2.ppf(POWER, freedom) / freedom)
-        return float(spread * stats.t.isf(alpha / 2, freedom) * largest / np.sqrt(blocks))
+        largest = np.sqrt(special.chdtri(freedom, 1 - POWER) / freedom)
+        return float(spread * t_reach(alpha / 2, freedom) * largest / np.sqrt(blocks))
+    from scipy import optimize  # loads slowly, and few need it
+
     return float(spread * optimize.brentq(lack, 0.0, most))
 
 
@@ -66,7 +69,8 @@ def chance_shown(change: float, spread: float, counts: NDArray[np.int_], alpha: 
     """The probability that a t test at `alpha` shows a change, per number of blocks."""
     error, freedom = _errors(spread, counts)
     distance = np.minimum(abs(change) / error, _ERRORS_MAX)
-    return np.asarray(stats.nct.sf(stats.t.isf(alpha / 2, freedom), freedom, distance), dtype=np.float64)
+    below = special.nctdtr(freedom, distance, t_reach(alpha / 2, freedom))
+    return np.asarray(1 - below, dtype=np.float64)
 
 
 def _errors(spread: float, counts: NDArray[np.int_]) -> tuple[Array, Array]:
@@ -77,7 +81,7 @@ def _chance_equivalent(
     centre: float, spread: float, margins: tuple[float, float], alpha: float, counts: NDArray[np.int_]
 ) -> Array:
     error, freedom = _errors(spread, counts)
-    reach = stats.t.isf(alpha, freedom) * error
+    reach = t_reach(alpha, freedom) * error
     low, high = margins[0] + reach, margins[1] - reach
-    inside = stats.norm.cdf((high - centre) / error) - stats.norm.cdf((low - centre) / error)
+    inside = special.ndtr((high - centre) / error) - special.ndtr((low - centre) / error)
     return np.asarray(np.where(low < high, inside, 0.0))

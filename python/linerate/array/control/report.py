@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from linerate.model import Model
 
 
-class _Report(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+class _Report(Model):
+    model_config = ConfigDict(extra="ignore")
 
 
 class FileSystemReport(_Report):

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
+from pydantic import ConfigDict, Field, NonNegativeInt, model_validator
+
+from linerate.model import Model
 
 LINKS_MAX = 16
 DELAY_NS_MAX = 10_000_000_000
@@ -30,10 +32,10 @@ Links = Annotated[int, Field(ge=1, le=LINKS_MAX)]
 FlowControl = Literal["none", "pause", "pfc"]
 
 
-class Frozen(BaseModel):
+class Frozen(Model):
     """Base of the models: immutable, unknown keys refused, an attribute's docstring is its description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
 
 class ScheduleSpec(Frozen):

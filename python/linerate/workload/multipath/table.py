@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, PositiveInt, WithJsonSchema
+from pydantic_core import CoreSchema
 
 from linerate.workload.spec import Connections, FrozenSpec, MultipathPolicy, MultipathSpec, PathSpec
 from linerate.workload.toml_fields import TIME_SCHEMA, Bytes, Seconds, seconds
@@ -129,10 +130,19 @@ def _paths(value: object) -> object:
     return value
 
 
+class _TextOrTable:
+    """In a JSON Schema a path is a text or a table."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string"}, handler(schema)]}
+
+
 Path = Annotated[
     PathTable,
     BeforeValidator(parse_path),
-    WithJsonSchema({"anyOf": [{"type": "string"}, PathTable.model_json_schema()]}),
+    _TextOrTable(),
 ]
 PathsField = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
 
