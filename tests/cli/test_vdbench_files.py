@@ -50,6 +50,16 @@ def test_commands_run_around_the_file_and_each_run(tmp_path: Path) -> None:
     assert told == ["file starts", "run starts", "run ends", "file ends"]
 
 
+def test_a_curve_that_stops_says_on_what(tmp_path: Path) -> None:
+    curve = "iorate=curve,curve=(1,50,100),stopcurve=0.000001"
+    done = _run(tmp_path, LOAD.replace("iorate=max", curve))
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if "stopcurve" in line]
+    assert line.startswith("note: stopcurve=1e-06: rd1_(1%) had a mean response time of ")
+    assert line.endswith(" ms, so the other 2 runs are left out")
+    assert len(RunDirectory.open(tmp_path / "run").manifest.steps) == 2
+
+
 @pytest.mark.parametrize("place", ["file", "run"])
 def test_a_command_that_fails_ends_the_run(tmp_path: Path, place: str) -> None:
     text = 'startcmd="exit 7"\n' + LOAD if place == "file" else LOAD[:-1] + ',startcmd="exit 7"\n'

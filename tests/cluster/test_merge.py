@@ -19,7 +19,7 @@ SPEC = RunSpec.model_validate(
         "name": "both",
         "seed": 7,
         "volumes": [{"name": "v1", "url": "null:1048576"}, {"name": "v2", "url": "null:1048576"}],
-        "streams": [{"name": "s", "volumes": ["v2"], "rate_iops": 30}],
+        "streams": [{"name": "s", "volumes": ["v2"], "rate_iops": 30, "stop_after_bytes": 4096}],
         "arrival": {"kind": "open", "rate_iops": 100},
         "limits": {"bytes": 1001},
     }
@@ -50,6 +50,7 @@ def test_rates_and_limits_are_divided_and_volumes_are_not() -> None:
     assert one.arrival.rate_iops == 50  # type: ignore[union-attr]
     assert (one.streams[0].rate_iops, one.streams[0].volumes) == (15, ("h1/v2",))
     assert one.limits.bytes == 500
+    assert one.streams[0].stop_after_bytes == 2048
     assert one.limits.read_bytes is None
     assert one.seed != two.seed
     assert [volume.name for volume in whole.volumes] == ["h1/v1", "h1/v2", "h2/v1", "h2/v2"]

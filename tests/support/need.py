@@ -20,6 +20,7 @@ PACKAGES: dict[str, str] = {
     "chromium": "chromium",
     "e2fsck": "e2fsprogs",
     "fio": "fio",
+    "fio_jsonplus_clat2csv": "fio",
     "ip": "iproute2",
     "iperf3": "iperf3",
     "iscsi-inq": "libiscsi-bin",

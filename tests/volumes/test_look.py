@@ -250,3 +250,5 @@ def test_one_lun_by_the_same_url_is_refused_and_two_parts_are_not(tmp_path: Path
     )
     with pytest.raises(UserError, match="volumes v1 and v2 are the same"):
         look_here(wide, stream.volumes)
+    shared = tuple(volume.model_copy(update={"shares_device": True}) for volume in wide.volumes)
+    assert len(look_here(wide.model_copy(update={"volumes": shared}), stream.volumes)) == 3

@@ -156,7 +156,13 @@ def test_stopcurve_ends_everything_after_a_slow_point(read: Read) -> None:
     plan.next(None)
     assert plan.next(StepResult(1000, 500.0)) is not None, "the maximum itself may be slow"
     assert plan.next(StepResult(100, 19.0)) is not None
+    assert plan.stopped == ""
     assert plan.next(StepResult(500, 21.0)) is None
+    assert plan.stopped == (
+        "stopcurve=20: rd1_(50%) had a mean response time of 21 ms, so the other 2 runs are left out"
+    )
+    plan.rewind()
+    assert plan.stopped == ""
 
 
 def test_a_rate_in_percent_is_of_the_last_maximum(read: Read) -> None:

@@ -78,7 +78,7 @@ impl RunPlan {
             volume_weights[flow.volume as usize] += flow.weight;
             stream_weights[flow.stream as usize] += flow.weight;
         }
-        let to_end = flows.iter().filter(|flow| spec.streams[flow.stream as usize].stop_at_end).count();
+        let to_end = flows.iter().filter(|flow| spec.streams[flow.stream as usize].stops()).count();
         Self { workers: volumes.len(), volumes, flows, volume_weights, stream_weights, to_end }
     }
 

@@ -132,6 +132,9 @@ pub struct VolumeSpec {
     /// SMB: write through).
     #[serde(default)]
     pub durable_writes: bool,
+    /// Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio).
+    #[serde(default)]
+    pub shares_device: bool,
     /// iSCSI: whether volumes of one target share a session.
     #[serde(default)]
     pub session: SessionUse,
@@ -225,6 +228,9 @@ pub struct StreamSpec {
     pub priority: Option<u32>,
     /// I/O sizes.
     pub sizes: SizeSpec,
+    /// I/O sizes of writes; None: those of reads.
+    #[serde(default)]
+    pub write_sizes: Option<SizeSpec>,
     /// Share of reads in percent of the I/Os.
     #[serde(default = "hundred")]
     pub read_percent: f64,
@@ -255,9 +261,31 @@ pub struct StreamSpec {
     /// Independent sequential cursors per volume (vdbench's streams=).
     #[serde(default = "one")]
     pub cursors: u32,
+    /// Sequential reads and sequential writes each go on where the last one of their kind ended (fio's rw=rw).
+    #[serde(default)]
+    pub separate_directions: bool,
+    /// So many I/Os follow each other from each random place (fio's rw=randread:8).
+    #[serde(default = "one")]
+    pub ios_per_place: u32,
+    /// Finished after so many bytes on each volume; the run ends when all streams that stop have ended.
+    #[serde(default)]
+    pub stop_after_bytes: Option<u64>,
+    /// A stream of writes that stops then reads back, once, all that it wrote. Needs verify.
+    #[serde(default)]
+    pub read_back: bool,
+    /// Each slot pauses after its I/Os.
+    #[serde(default)]
+    pub think_time: Option<ThinkTimeSpec>,
     /// Written data compress about this many times to one; None: incompressible.
     #[serde(default)]
     pub compression_ratio: Option<f64>,
+}
+
+impl StreamSpec {
+    /// Whether it ends by itself.
+    pub(crate) fn stops(&self) -> bool {
+        self.stop_at_end || self.stop_after_bytes.is_some()
+    }
 }
 
 /// I/O sizes.
@@ -288,6 +316,17 @@ pub struct StrideSpec {
     pub min_bytes: u64,
     /// At most.
     pub max_bytes: u64,
+}
+
+/// A pause of a slot, as of a user who looks at an answer before the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ThinkTimeSpec {
+    /// How long, in seconds.
+    pub pause_s: f64,
+    /// After so many I/Os of the slot.
+    #[serde(default = "one")]
+    pub after_ios: u32,
 }
 
 /// Part of a volume. An `end` beyond the volume's end continues at its start.

@@ -33,7 +33,29 @@ pub(crate) struct Sequence {
     rng: Rng,
     reads: Chance,
     sizes: Sizes,
+    /// Those of writes, if they are others.
+    write_sizes: Option<Box<Sizes>>,
     address: Address,
+    /// Of a stream that stops after an amount, or that reads back.
+    amount: Option<Box<Amount>>,
+}
+
+/// How much a stream does before it stops.
+#[derive(Clone, Debug)]
+struct Amount {
+    limit_bytes: u64,
+    left_bytes: u64,
+    reading_back: ReadBack,
+    /// The generator at the start, to draw the same places again.
+    first_rng: Rng,
+}
+
+/// Whether a stream that stops then reads what it wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadBack {
+    Never,
+    AfterWrites,
+    Now,
 }
 
 impl Sequence {
@@ -44,18 +66,70 @@ impl Sequence {
         volume_bytes: u64,
         block_bytes: u32,
     ) -> Result<Self, PlaceError> {
+        let rng = Rng::new(seed, stream, volume, Use::Shots);
+        let limit_bytes = spec.stop_after_bytes.unwrap_or(u64::MAX);
+        let amount = || Amount {
+            limit_bytes,
+            left_bytes: limit_bytes,
+            reading_back: if spec.read_back { ReadBack::AfterWrites } else { ReadBack::Never },
+            first_rng: rng.clone(),
+        };
         Ok(Self {
-            rng: Rng::new(seed, stream, volume, Use::Shots),
+            amount: (spec.read_back || spec.stop_after_bytes.is_some()).then(|| Box::new(amount())),
             reads: Chance::percent(spec.read_percent),
             sizes: Sizes::new(&spec.sizes),
+            write_sizes: spec.write_sizes.as_ref().map(|sizes| Box::new(Sizes::new(sizes))),
             address: Address::new(spec, volume_bytes, block_bytes)?,
+            rng,
         })
     }
 
     /// The next I/O; `None` at the end of a stream that stops there.
+    #[inline]
     pub(crate) fn draw(&mut self) -> Option<Shot> {
+        if self.amount.is_some() {
+            return self.draw_of_amount();
+        }
         let is_read = self.reads.roll(&mut self.rng);
-        let size = self.sizes.draw(&mut self.rng);
+        self.draw_in(is_read)
+    }
+
+    /// The same for a stream that stops after an amount, or that reads back.
+    fn draw_of_amount(&mut self) -> Option<Shot> {
+        if let Some(shot) = self.draw_of_pass() {
+            return Some(shot);
+        }
+        let amount = self.amount.as_mut()?;
+        if amount.reading_back != ReadBack::AfterWrites {
+            return None;
+        }
+        amount.reading_back = ReadBack::Now;
+        amount.left_bytes = amount.limit_bytes;
+        self.rng = amount.first_rng.clone();
+        self.address.rewind();
+        self.draw_of_pass()
+    }
+
+    fn draw_of_pass(&mut self) -> Option<Shot> {
+        let amount = self.amount.as_ref()?;
+        if amount.left_bytes == 0 {
+            return None;
+        }
+        let is_read = amount.reading_back == ReadBack::Now || self.reads.roll(&mut self.rng);
+        let shot = self.draw_in(is_read)?;
+        let amount = self.amount.as_mut()?;
+        amount.left_bytes = amount.left_bytes.saturating_sub(shot.len.into());
+        Some(shot)
+    }
+
+    /// The next I/O of a direction.
+    #[inline]
+    fn draw_in(&mut self, is_read: bool) -> Option<Shot> {
+        let sizes = match &self.write_sizes {
+            Some(sizes) if !is_read => sizes,
+            _ => &self.sizes,
+        };
+        let size = sizes.draw(&mut self.rng);
         let (offset, len) = self.address.draw(size, is_read, &mut self.rng)?;
         Some(Shot { op: if is_read { Op::Read } else { Op::Write }, offset, len })
     }
@@ -81,6 +155,45 @@ mod tests {
         assert_eq!(shots(1, 0, json), shots(1, 0, json));
         assert_ne!(shots(1, 0, json), shots(2, 0, json));
         assert_ne!(shots(1, 0, json), shots(1, 1, json));
+    }
+
+    #[test]
+    fn writes_have_sizes_and_places_of_their_own() {
+        let json = r#""read_percent": 50, "random_percent": 0, "separate_directions": true, "write_sizes":
+            {"kind": "mix", "parts": [[16384, 100]]}"#;
+        let drawn = shots(7, 0, json);
+        for (op, sizes) in [(Op::Read, vec![4096, 8192]), (Op::Write, vec![16384])] {
+            let own: Vec<&Shot> = drawn.iter().filter(|shot| shot.op == op).take(1000).collect();
+            assert_eq!(own[0].offset, 0);
+            assert!(own.windows(2).all(|pair| pair[1].offset == pair[0].offset + u64::from(pair[0].len)));
+            assert!(own.iter().all(|shot| sizes.contains(&shot.len)), "{op:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_to_the_end_is_read_once() {
+        let json = r#""read_percent": 0, "stop_at_end": true, "read_back": true,
+            "range": {"unit": "bytes", "start": 65536, "end": 1048576}"#;
+        let drawn = shots(8, 0, json);
+        let of = |op| drawn.iter().filter(|shot| shot.op == op).map(|shot| u64::from(shot.len)).sum::<u64>();
+        assert_eq!((of(Op::Write), of(Op::Read)), (1_048_576 - 65_536, 1_048_576 - 65_536));
+        let first_read = drawn.iter().position(|shot| shot.op == Op::Read).unwrap();
+        assert!(drawn[first_read..].iter().all(|shot| shot.op == Op::Read));
+        assert_eq!(drawn[first_read].offset, 65_536);
+    }
+
+    #[test]
+    fn an_amount_of_random_writes_is_read_at_the_same_places() {
+        let json = r#""read_percent": 0, "stop_after_bytes": 1000000, "read_back": true"#;
+        let drawn = shots(9, 0, json);
+        let (writes, reads) = drawn.split_at(drawn.len() / 2);
+        let bytes: u64 = writes.iter().map(|shot| u64::from(shot.len)).sum();
+        assert!((1_000_000..1_008_192).contains(&bytes), "{bytes}");
+        assert!(writes.iter().all(|shot| shot.op == Op::Write));
+        assert!(reads.iter().zip(writes).all(|(read, write)| {
+            (read.op, read.offset, read.len) == (Op::Read, write.offset, write.len)
+        }));
+        assert_eq!(reads.len(), writes.len());
     }
 
     #[test]

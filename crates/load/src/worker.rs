@@ -2,7 +2,7 @@
 //!
 //! A volume belongs to one worker with all its slots, so threads share nothing on the path of an I/O. One turn of the
 //! loop: read the clock, count completions, start the next I/O of every free slot, submit all of them at once, wait.
-//! The wait ends at the end of an interval, at the end of the run, and at due arrivals.
+//! The wait ends at the end of an interval, at the end of the run, at due arrivals, and when a slot has paused.
 //!
 //! Service time: from submission to the backend (one reading of the clock per I/O) to the turn that sees the completion
 //! (one reading per turn, right after the wait). Response time starts at the intended start instead.
@@ -10,6 +10,7 @@
 pub(crate) mod control;
 mod event_limit;
 mod open;
+mod pause;
 pub(crate) mod recorder;
 mod slot;
 mod volume;
@@ -26,6 +27,7 @@ use crate::{
 use control::Control;
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
+use pause::Pauses;
 use recorder::{IoEntry, Recorder, error_message};
 use slot::IoSlot;
 use std::{
@@ -76,6 +78,7 @@ pub(crate) struct Worker<D: Driver> {
     ready: Vec<u32>,
     /// Next arrivals of open-loop flows that are not due.
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
+    pauses: Pauses,
     stream_started: Vec<u64>,
     limit: f64,
     in_flight: u32,
@@ -174,6 +177,11 @@ impl<D: Driver> Worker<D> {
             let flow = &mut self.flows[flow as usize];
             flow.timed = false;
             let volume = flow.volume;
+            self.list(volume);
+        }
+        while let Some(slot) = self.pauses.ended(now) {
+            let volume = self.slots[slot as usize].volume;
+            self.volumes[volume as usize].free.push(slot);
             self.list(volume);
         }
         let mut gated = false;
@@ -317,6 +325,7 @@ impl<D: Driver> Worker<D> {
         if let Some(Reverse((due, _))) = self.timers.peek() {
             until = until.min(*due);
         }
+        until = self.pauses.next_end().map_or(until, |end| until.min(end));
         until = self.backends.next_deadline::<D>().map_or(until, |due| until.min(due));
         if gated {
             until = until.min(self.driver.now() + GATED_NS);
@@ -372,8 +381,11 @@ impl<D: Driver> Worker<D> {
         let flow = &mut self.flows[slot.flow as usize];
         flow.in_flight -= 1;
         let stream = flow.stream;
+        let pauses = flow.think.is_some_and(|think| self.pauses.begins(done.slot, think, now));
         let volume = &mut self.volumes[slot.volume as usize];
-        volume.free.push(done.slot);
+        if !pauses {
+            volume.free.push(done.slot);
+        }
         if let Some(expected) = &mut volume.expected {
             let place = self.buffers.read(slot.place, slot.len).offset;
             let wrong = match slot.op {

@@ -22,25 +22,30 @@ def report(
         Path | None,
         typer.Option("--vdbench-output", metavar="DIR", help="Write vdbench's report files here."),
     ] = None,
+    fio_json: Annotated[
+        Path | None,
+        typer.Option("--fio-json", metavar="FILE", help="Write the results as fio's JSON here."),
+    ] = None,
 ) -> None:
     """Show the result table of a run, the verdicts of a study, or the answer of a search; write the HTML report.
 
     A run's report is written once into its directory, or to --html; a study's replaces the one that is there, and the
     run reports that it links are written where they are missing.
     """
+    of_runs = "vdbench output" if vdbench is not None else "JSON of fio" if fio_json is not None else None
     if (run / "study.json").exists():
-        if vdbench is not None:
-            raise UserError("a study has no vdbench output", "give one of the runs in its folder runs")
+        if of_runs is not None:
+            raise UserError(f"a study has no {of_runs}", "give one of the runs in its folder runs")
         _report_study(run, html)
         return
     if (run / "scale.json").exists():
-        if vdbench is not None:
-            raise UserError("a search has no vdbench output", "give one of its runs")
+        if of_runs is not None:
+            raise UserError(f"a search has no {of_runs}", "give one of its runs")
         _report_scale(run, html)
         return
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
-    from linerate.report import write_report, write_vdbench_output
+    from linerate.report import write_fio_json, write_report, write_vdbench_output
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
@@ -54,6 +59,9 @@ def report(
     if vdbench is not None:
         write_vdbench_output(opened, vdbench)
         typer.echo(f"vdbench output: {vdbench}")
+    if fio_json is not None:
+        write_fio_json(opened, fio_json)
+        typer.echo(f"JSON of fio: {fio_json}")
 
 
 def _report_study(study: Path, html: Path | None) -> None:

@@ -59,6 +59,7 @@ def run(
     output: flags.Output = None,
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
+    fio_json: flags.FioJson = None,
     page: Page = False,
     json: flags.Json = False,
 ) -> None:
@@ -67,6 +68,7 @@ def run(
         _study(words, overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return
     _refuse_those_of_studies(quick, blocks)
+    keep = Keep(output, not no_report, vdbench_output, fio_json, page)
     from linerate.cli.job import options
     from linerate.workload import Overrides
 
@@ -90,10 +92,8 @@ def run(
     fitted, where = _placed(asked, overrides, where, target or [], map_ or [], volumes, strict=strict)
     if dry_run:
         _show(fitted, where)
-        return
-    keep = Keep(output, not no_report, vdbench_output, page)
-    with shared_machine(f"run {fitted.plan.name}", wait=wait), where.loader() as load:
-        _run_plan(fitted.to_luns(load).told(json=json), asked, keep, where, load, overwrite, json=json)
+    else:
+        _load(fitted, asked, keep, where, overwrite, wait=wait, json=json)
 
 
 def _placed(
@@ -172,7 +172,27 @@ class Keep:
     directory: Path | None = None
     report: bool = True
     vdbench_output: Path | None = None
+    fio_json: Path | None = None
     page: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fio_json is not None and self.fio_json.is_dir():
+            raise UserError(f"--fio-json {self.fio_json}: this is a folder", "name a file")
+
+
+def _load(
+    fitted: Fitted,
+    asked: Asked,
+    keep: Keep,
+    where: Where,
+    overwrite: list[str] | None,
+    *,
+    wait: bool,
+    json: bool,
+) -> None:
+    """Runs the workload, alone on this machine."""
+    with shared_machine(f"run {fitted.plan.name}", wait=wait), where.loader() as loader:
+        _run_plan(fitted.to_luns(loader).told(json=json), asked, keep, where, loader, overwrite, json=json)
 
 
 def _run_plan(
@@ -200,6 +220,7 @@ def _run_plan(
         loader,
         keep.report,
         keep.vdbench_output,
+        keep.fio_json,
         where.virtual_time.watch if where.virtual_time else None,
     )
     with with_page("directory", str(job.directory), wanted=keep.page, json=json):

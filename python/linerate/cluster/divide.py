@@ -132,6 +132,9 @@ def _part(spec: RunSpec, host: str, number: int, share: float, urls: Volumes | N
             update={
                 "volumes": tuple(named(host, name) for name in stream.volumes),
                 "rate_iops": stream.rate_iops * share if stream.rate_iops else None,
+                "stop_after_bytes": (
+                    max(1, round(stream.stop_after_bytes * share)) if stream.stop_after_bytes else None
+                ),
             }
         )
         for stream in spec.streams

@@ -1,9 +1,10 @@
-"""Reports: one HTML file, terminal tables, and vdbench's own report files.
+"""Reports: one HTML file, terminal tables, vdbench's own report files, and fio's JSON.
 
 This is for runs; a study's report is in `linerate.report.study`, imported by itself because it needs far more.
 """
 
 from linerate.report.conditions import condition_lines, junit_xml
+from linerate.report.fio import write_fio_json
 from linerate.report.page import write_report
 from linerate.report.tables import comparison_lines, result_lines, result_table, validity_lines
 from linerate.report.vdbench import write_vdbench_output
@@ -15,6 +16,7 @@ __all__ = [
     "result_lines",
     "result_table",
     "validity_lines",
+    "write_fio_json",
     "write_report",
     "write_vdbench_output",
 ]

@@ -8,6 +8,7 @@ from linerate.results.errors import NotARunError, RunClosedError, RunDamagedErro
 from linerate.results.histogram import LatencyHistogram
 from linerate.results.manifest import (
     Finding,
+    JobRecord,
     Manifest,
     Planned,
     Stamp,
@@ -34,6 +35,7 @@ __all__ = [
     "CounterRow",
     "Finding",
     "IntervalSample",
+    "JobRecord",
     "LatencyHistogram",
     "LatencySample",
     "Manifest",

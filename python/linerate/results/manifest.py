@@ -46,14 +46,23 @@ class WorkloadSource(_Record):
     text: str = ""
 
 
+class JobRecord(_Record):
+    """A job of a fio job file: its name, its options as the file has them, and the streams that it became."""
+
+    name: str
+    options: dict[str, str] = Field(default_factory=dict)
+    streams: tuple[str, ...] = ()
+
+
 class StepRecord(_Record):
     """One step of the run: one vdbench RD at one point of its loops.
 
     `key` is unique in the run and names the step in every table and tag. `spec` is the RunSpec that the data
     plane got, without secrets; `facts` is what it read back at the start. `histogram_us` are the bucket limits of
-    vdbench's histogram report, in microseconds; none: vdbench's own. `san` is the network under test and its settings
-    as read back; `counters` is what hosts, ports, switches and arrays counted over the measured time, units in the
-    names, a name in `_max` being a high-water mark. Both are empty if the network was not watched.
+    vdbench's histogram report, in microseconds; none: vdbench's own. `jobs` are those of a fio job file. `san` is the
+    network under test and its settings as read back; `counters` is what hosts, ports, switches and arrays counted over
+    the measured time, units in the names, a name in `_max` being a high-water mark. Both are empty if the network was
+    not watched.
     """
 
     key: str
@@ -62,6 +71,7 @@ class StepRecord(_Record):
     for_loops: str = ""
     requested_rate: str = ""
     histogram_us: tuple[int, ...] = ()
+    jobs: tuple[JobRecord, ...] = ()
     spec: dict[str, Any] = Field(default_factory=dict)
     facts: dict[str, Any] = Field(default_factory=dict)
     san: dict[str, Any] = Field(default_factory=dict)

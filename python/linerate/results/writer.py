@@ -21,6 +21,7 @@ from linerate.results.errors import RunClosedError, RunExistsError
 from linerate.results.facts import checked_facts
 from linerate.results.manifest import (
     FactValue,
+    JobRecord,
     Manifest,
     Planned,
     State,
@@ -37,6 +38,10 @@ Judge = Callable[[RunDirectory], Validity]
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def _without_secrets(job: JobRecord) -> JobRecord:
+    return job.model_copy(update={"options": {key: scrub_text(text) for key, text in job.options.items()}})
 
 
 class RunWriter:
@@ -120,6 +125,7 @@ class RunWriter:
         for_loops: str = "",
         requested_rate: str = "",
         histogram_us: Sequence[int] = (),
+        jobs: Sequence[JobRecord] = (),
         san: Mapping[str, Any] | None = None,
     ) -> str:
         """Start a step and return its key, which is unique in the run.
@@ -138,6 +144,7 @@ class RunWriter:
             for_loops=for_loops,
             requested_rate=requested_rate,
             histogram_us=tuple(histogram_us),
+            jobs=tuple(_without_secrets(job) for job in jobs),
             spec=scrub(spec),
             facts=scrub(facts),
             san=scrub(san or {}),

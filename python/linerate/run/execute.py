@@ -25,6 +25,7 @@ from linerate.errors import LinerateError, PeerError, UserError
 from linerate.interrupt import heard
 from linerate.results import (
     IntervalSample,
+    JobRecord,
     Planned,
     RunDirectory,
     RunWriter,
@@ -191,6 +192,8 @@ def _walk(
                 number += 1
                 _tell_notes(planned.warnings, execution.notes_most, tell)
                 previous = _Step(planned, number, execution, clearance, writer, tell).run()
+            if plan.stopped:
+                tell(RunNotice(message=plan.stopped))
             _run_commands(plan.end_commands)
     except KeyboardInterrupt:
         return _End("interrupted", "stopped by the user")
@@ -313,6 +316,10 @@ class _Step:
             for_loops=" ".join(f"{keyword}={text}" for keyword, text in planned.loops),
             requested_rate=planned.rate_text,
             histogram_us=planned.histogram_us,
+            jobs=[
+                JobRecord(name=job.name, options=dict(job.options), streams=job.streams)
+                for job in planned.jobs
+            ],
             san=self._execution.san,
         )
 

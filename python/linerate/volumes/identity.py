@@ -19,14 +19,15 @@ class RefusedError(UserError):
 def refuse_shared(spec: RunSpec) -> None:
     """Raises RefusedError for the first two volumes that are the same one and use the same part of it.
 
-    Two volumes on different parts of one device (offset and size) are as good as two devices.
+    Two volumes on different parts of one device (offset and size) are as good as two devices, and some share one on
+    purpose.
     """
     seen: dict[Key, list[VolumeSpec]] = {}
     for volume in spec.volumes:
         if (key := _key(volume)) is None:
             continue
         for other in seen.get(key, ()):
-            if _overlap(volume, other):
+            if _overlap(volume, other) and not (volume.shares_device and other.shares_device):
                 places = " and ".join(dict.fromkeys((shown(other.url), shown(volume.url))))
                 raise RefusedError(
                     f"volumes {other.name} and {volume.name} are the same: {places}",

@@ -44,6 +44,15 @@ class FileNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """A job of a fio file in a run: its options as the file has them, and the streams that it became."""
+
+    name: str
+    options: Mapping[str, str]
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedRun:
     """One run of a plan, with the facts that a banner and a report show beside it."""
 
@@ -72,6 +81,8 @@ class PlannedRun:
     """Number of I/O errors that ends the run; None: no limit."""
     histogram_us: tuple[int, ...] = ()
     """Bucket limits for a histogram in vdbench's form."""
+    jobs: tuple[PlannedJob, ...] = ()
+    """The jobs of a fio file that this run does."""
     source: str = ""
     """`file:line` of the run's definition."""
 
@@ -168,6 +179,8 @@ class RunPlan:
         self._position = 0
         self._current: PlanStep | None = None
         self._last_max: StepResult | None = None
+        self.stopped = ""
+        """Why runs were left out, once a slow point of a curve has ended the plan; else empty."""
 
     def steps(self) -> Iterator[PlannedRun]:
         """All runs without results; those with a rate that needs one are marked `rate_is_pending`."""
@@ -196,8 +209,17 @@ class RunPlan:
         if step.rate.kind in ("max", "curve_max"):
             self._last_max = result
         if step.rate.kind == "curve_point" and step.stop_response_ms is not None:
-            return result.response_ms_mean > step.stop_response_ms
+            slow = result.response_ms_mean > step.stop_response_ms
+            if slow and self._position < len(self._steps):
+                self.stopped = self._why_stopped(step, result.response_ms_mean)
+            return slow
         return False
+
+    def _why_stopped(self, step: PlanStep, response_ms: float) -> str:
+        left = len(self._steps) - self._position
+        what = "the last run is left out" if left == 1 else f"the other {left:,} runs are left out"
+        limit = f"stopcurve={step.stop_response_ms:g}"
+        return f"{limit}: {step.run.label} had a mean response time of {response_ms:.3g} ms, so {what}"
 
     def _resolve(self, step: PlanStep) -> PlannedRun | None:
         if step.rate.kind in ("max", "curve_max"):

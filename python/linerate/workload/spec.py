@@ -208,6 +208,8 @@ class VolumeSpec(FrozenSpec):
     """Make or lengthen the file so that it holds `first_byte + size_bytes`."""
     durable_writes: bool = False
     """Each write is on stable storage before it completes (FUA, O_DSYNC, write through)."""
+    shares_device: bool = False
+    """Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio)."""
     session: Literal["own", "shared"] = "own"
     """own: one iSCSI session for this volume; shared: one per target and worker."""
     iscsi: SessionSpec = SessionSpec()
@@ -226,6 +228,8 @@ class VolumeSpec(FrozenSpec):
             del values["smb"]
         if not self.paths:
             del values["paths"], values["multipath"]
+        if not self.shares_device:
+            values.pop("shares_device", None)
         return values
 
     @field_serializer("secret", "mutual_secret")
@@ -284,6 +288,21 @@ class HitArea(FrozenSpec):
     """Share of the writes that goes there."""
 
 
+_RARE = (
+    *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes", "read_back"),
+    "think_time",
+)
+"""Keys of a stream that only job files of fio use."""
+
+
+class ThinkTime(FrozenSpec):
+    """A pause of a slot, as of a user who looks at an answer before the next request."""
+
+    pause_s: NonNegativeFloat
+    after_ios: PositiveInt = 1
+    """After so many I/Os of the slot."""
+
+
 class StreamSpec(FrozenSpec):
     """A stream of I/Os with one character, spread over its volumes (vdbench: workload definition)."""
 
@@ -296,6 +315,8 @@ class StreamSpec(FrozenSpec):
     priority: PositiveInt | None = None
     """Rank among streams, 1 first."""
     sizes: Sizes = SizeMix(parts=((4096, 100.0),))
+    write_sizes: Sizes | None = None
+    """Sizes of writes; null: those of reads."""
     read_percent: Percent = 100.0
     random_percent: Percent = 100.0
     """100: every I/O at a new random place; 0: sequential; 20: one I/O in five starts at a new random
@@ -315,8 +336,27 @@ class StreamSpec(FrozenSpec):
     """Sequential, and finished at the end of the volume."""
     cursors: int = Field(default=1, ge=1, le=CURSORS_MAX)
     """Sequential cursors per volume."""
+    separate_directions: bool = False
+    """Sequential reads and sequential writes each go on where the last one of their kind ended."""
+    ios_per_place: PositiveInt = 1
+    """So many I/Os follow each other from each random place."""
+    stop_after_bytes: PositiveInt | None = None
+    """Finished after so many bytes on each volume; the run ends when all streams that stop have ended."""
+    read_back: bool = False
+    """A stream of writes that stops then reads back, once, all that it wrote; needs `verify`."""
+    think_time: ThinkTime | None = None
+    """Each slot pauses after its I/Os."""
     compression_ratio: PositiveFloat | None = None
     """Write data compresses about n:1; null: incompressible."""
+
+    @model_serializer(mode="wrap")
+    def _rare_keys_where_they_are_used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        return {
+            key: value
+            for key, value in values.items()
+            if key not in _RARE or value != type(self).model_fields[key].default
+        }
 
 
 class ClosedArrival(FrozenSpec):

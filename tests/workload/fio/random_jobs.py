@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 _SIZES = ("512", "4k", "4K", "8kb", "16ki", "1m", "0x1000", "64k")
 _VALUES: dict[str, Sequence[str]] = {
-    "rw": ("read", "write", "randread", "randwrite", "rw", "randrw", "readwrite"),
+    "rw": ("read", "write", "randread", "randwrite", "rw", "randrw", "readwrite", "write:4k", "randread:8"),
     "readwrite": ("read", "randwrite"),
     "bs": (*_SIZES, "4k,8k", "4k,8k,16k"),
     "blocksize": _SIZES,
@@ -26,7 +26,14 @@ _VALUES: dict[str, Sequence[str]] = {
     "ioengine": ("psync", "sync", "null"),
     "filename": ("x", "x:y", "z-${LINERATE_TEST_NAME}", "${LINERATE_TEST_NAME}${LINERATE_TEST_NAME}"),
     "description": ("some words", "a % b", "-x --y"),
-    "rate_iops": ("100", "1k"),
+    "rate_iops": ("100", "1k", "100,200", ",50"),
+    "rate": ("1m", "1m,512k", "2m,"),
+    "rate_process": ("linear", "poisson"),
+    "thinktime": ("0", "500", "2ms"),
+    "thinktime_blocks": ("1", "8"),
+    "verify": ("0", "crc32c", "md5"),
+    "do_verify": ("0", "1"),
+    "rw_sequencer": ("sequential", "identical"),
     "percentage_random": ("20",),
     "loops": ("2",),
     "randseed": ("7",),
@@ -39,6 +46,25 @@ _VALUES: dict[str, Sequence[str]] = {
     "bssplit": ("4k/60:8k/40", "4k/50:8k"),
     "bsrange": ("4k-16k",),
 }
+_WRONG: dict[str, Sequence[str]] = {
+    "rw": ("READ", "rnd"),
+    "bs": ("", "k", "x"),
+    "iodepth": ("0", "x"),
+    "numjobs": ("x",),
+    "rwmixread": ("101", "x"),
+    "percentage_random": ("101", "x"),
+    "size": ("z",),
+    "runtime": ("soon",),
+    "thinktime": ("x",),
+    "rate": ("x",),
+    "rate_iops": ("x",),
+    "rate_process": ("even",),
+    "verify": ("crc99",),
+    "rw_sequencer": ("random",),
+    "no_such_keyword": ("1",),
+    "direct": ("x",),
+}
+"""Values that fio refuses."""
 _COMMENTS = ("; words", "# words = more", "   # [b]", "\t; x", "")
 
 
@@ -73,6 +99,16 @@ def job_file(seed: int, first: Sequence[str] = (), keywords: Sequence[str] = ALL
     return end.join(lines) + draw.choice((end, "")), "\n".join(
         _options(draw, keywords, draw.randint(1, 3))
     ) + "\n"
+
+
+def wrong_job_file(seed: int) -> str:
+    """A job file with one option that fio refuses."""
+    draw = random.Random(f"wrong {seed}")
+    text, _ = job_file(seed, keywords=("iodepth", "numjobs", "size", "direct", "bs", "description"))
+    text = text.replace("include more.inc", "")
+    keyword = draw.choice(list(_WRONG))
+    value = draw.choice(_WRONG[keyword])
+    return f"{text}\n[wrong]\n{keyword}={value}\n"
 
 
 def _options(draw: random.Random, keywords: Sequence[str], number: int) -> list[str]:

@@ -8,17 +8,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from linerate.errors import UserError
+from linerate.workload import LunMap, Overrides, load_workload
 from linerate.workload.fio.jobs import FioJob, read_jobs
 from linerate.workload.fio.lexer import JobOption, JobSection, read_sections
+from linerate.workload.fio.refused import ASYNCHRONOUS, REFUSED_ENGINES, SYNCHRONOUS
 from linerate.workload.fio.tables import find_keyword
 from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeRange, Sizes
 
 from tests.support import need
 
-from .random_jobs import LOAD, job_file
+from .random_jobs import LOAD, job_file, wrong_job_file
 
-SEEDS = range(60)
+SEEDS = range(200)
 _TOKEN = re.compile(r" --([a-z_]+)(?:=(.*?))?(?= --[a-z_]+[= ]| *$)", re.DOTALL)
 _STARTED = re.compile(
     r"^(.*): \(g=\d+\): rw=(\w+), bs=\(R\) (\S+)B-(\S+)B, \(W\) (\S+)B-(\S+)B,.*iodepth=(\d+)$"
@@ -104,7 +107,38 @@ def form_of(job: FioJob) -> str:
     return f"rand{word}" if load.random_percent else word
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(60))
+def test_what_fio_refuses_is_refused(seed: int, folder: Path) -> None:
+    text = wrong_job_file(seed)
+    (folder / "w.fio").write_text(text, newline="")
+    command = [need.tool("fio"), "--parse-only", "w.fio"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0, f"seed {seed}:\n{text}"
+    with pytest.raises(UserError) as caught:
+        load_workload("w.fio", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
+    keyword = text.rstrip().rpartition("\n")[2].partition("=")[0]
+    assert f"w.fio:{text.count(chr(10))}: {keyword}" in caught.value.message, f"seed {seed}:\n{text}"
+
+
+def test_every_keyword_of_fio_is_known(folder: Path) -> None:
+    names = re.findall(r"^ *([a-z][a-z0-9_-]*) *:", fio("--cmdhelp=all"), re.MULTILINE)
+    assert len(names) > 200
+    assert [name for name in names if find_keyword(name) is None] == []
+
+
+def test_every_engine_of_fio_is_known_with_its_keywords(folder: Path) -> None:
+    engines = [line.strip() for line in fio("--enghelp").splitlines() if line.startswith("\t")]
+    assert len(engines) > 20
+    known = (*ASYNCHRONOUS, *SYNCHRONOUS, *REFUSED_ENGINES)
+    assert [engine for engine in engines if engine not in known] == []
+    for engine in engines:
+        command = [need.tool("fio"), f"--enghelp={engine}"]  # code 1: an engine without options
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+        names = re.findall(r"^([a-z][a-z0-9_-]*) *:", shown, re.MULTILINE)
+        assert [name for name in names if find_keyword(name) is None] == [], engine
+
+
+@pytest.mark.parametrize("seed", range(40))
 def test_jobs_are_what_fio_makes_of_them(seed: int, folder: Path) -> None:
     first = ("[global]", "ioengine=null", "size=32m", "io_size=2m", "rwmixread=20")
     # With both, fio uses bssplit, as the reader does, and prints the limits of bsrange.

@@ -116,12 +116,12 @@ def test_trim_is_refused(fio: ReadFio, form: str) -> None:
 
 
 def test_a_refused_keyword_that_a_job_turns_off_is_no_problem(fio: ReadFio) -> None:
-    assert len(fio(f"[global]\nthinktime=5\n{BASE}thinktime=0\n")) == 1
+    assert len(fio(f"[global]\nzonesize=5\n{BASE}zonesize=0\n")) == 1
 
 
 def test_a_refused_keyword_of_global_is_told_once(fio: ReadFio) -> None:
-    message = refusal(fio, "[global]\nfilename=x\nthinktime=5\n[a]\n[b]\n[c]\n").message
-    assert message.count("thinktime") == 1
+    message = refusal(fio, "[global]\nfilename=x\nzonesize=5\n[a]\n[b]\n[c]\n").message
+    assert message.count("zonesize") == 1
 
 
 def test_a_mistyped_keyword_is_answered_with_the_nearest(fio: ReadFio) -> None:

@@ -305,14 +305,14 @@ def test_a_rate_beside_a_job_without_one(fio: ReadFio) -> None:
 
 
 def test_reads_and_writes_of_different_sizes(fio: ReadFio) -> None:
-    spec = only_run(fio(f"{BASE}[a]\nrw=randrw\nrwmixread=70\nbs=4k,8k\n"))
-    assert [(s.name, s.read_percent, s.share_percent, s.sizes) for s in spec.streams] == [
-        ("a.read", 100, 70, SizeMix.one(4096)),
-        ("a.write", 0, 30, SizeMix.one(8192)),
+    text = f"{BASE}[a]\nrw=randrw\nrwmixread=70\nbs=4k,8k\n[b]\nfilename=y\nrw=read\n"
+    spec = only_run(fio(text))
+    assert [(s.name, s.read_percent, s.sizes, s.write_sizes) for s in spec.streams] == [
+        ("a", 70, SizeMix.one(4096), SizeMix.one(8192)),
+        ("b", 100, SizeMix.one(4096), None),
     ]
-    assert spec.shares == "total"
     (stream,) = only_run(fio(f"{BASE}[a]\nrw=randwrite\nbs=4k,8k\n")).streams
-    assert stream.sizes == SizeMix.one(8192)
+    assert (stream.sizes, stream.write_sizes) == (SizeMix.one(8192), None)
 
 
 def test_different_jobs_on_separate_parts_have_a_volume_each(fio: ReadFio) -> None:
@@ -323,12 +323,15 @@ def test_different_jobs_on_separate_parts_have_a_volume_each(fio: ReadFio) -> No
     ]
 
 
-def test_different_jobs_on_one_part_are_refused_with_the_reason(fio: ReadFio) -> None:
-    error = refusal(fio, f"{BASE}[a]\nrw=read\n[b]\nrw=randwrite\n")
-    assert error.message.startswith(
-        "w.fio:8: jobs a and b use the same part of x at the same time and are different"
-    )
-    assert "stonewall" in error.hint
+def test_different_jobs_on_one_part_have_a_queue_each_as_in_fio(fio: ReadFio) -> None:
+    spec = only_run(fio(f"{BASE}[a]\nrw=read\n[b]\nrw=randwrite\niodepth=4\n[b]\nrw=write\n"))
+    assert [(v.name, v.url, v.outstanding) for v in spec.volumes] == [
+        ("file1.a", "null:8589934592", 1),
+        ("file1.b", "null:8589934592", 4),
+        ("file1.b-2", "null:8589934592", 1),
+    ]
+    assert [stream.volumes for stream in spec.streams] == [("file1.a",), ("file1.b",), ("file1.b-2",)]
+    assert {stream.range for stream in spec.streams} == {None}
 
 
 def test_equal_jobs_on_one_part_share_a_volume(fio: ReadFio) -> None:
@@ -347,12 +350,14 @@ def test_times(fio: ReadFio, lines: str, elapsed: float, warmup: float, interval
 
 
 def test_how_runs_without_time_based_end(fio: ReadFio) -> None:
-    to_end = only_run(fio("[a]\nfilename=x\nrw=write\nsize=1m\n"))
-    assert (to_end.streams[0].stop_at_end, to_end.limits.bytes) == (True, None)
-    amount = only_run(fio("[a]\nfilename=x\nrw=randread\nsize=1m\nloops=3\nnumjobs=2\nruntime=60\n"))
-    assert (amount.streams[0].stop_at_end, amount.limits.bytes, amount.elapsed_s) == (False, 6 << 20, 60)
-    io_size = only_run(fio("[a]\nfilename=x\nrw=read\nsize=1m\nio_size=8m\n"))
-    assert (io_size.streams[0].stop_at_end, io_size.limits.bytes) == (False, 8 << 20)
+    def end(text: str) -> tuple[bool, int | None, float]:
+        spec = only_run(fio(f"[a]\nfilename=x\n{text}\n"))
+        assert spec.limits.bytes is None
+        return spec.streams[0].stop_at_end, spec.streams[0].stop_after_bytes, spec.elapsed_s
+
+    assert end("rw=write\nsize=1m") == (True, None, 360_000)
+    assert end("rw=randread\nsize=1m\nloops=3\nnumjobs=2\nruntime=60") == (False, 6 << 20, 60)
+    assert end("rw=read\nsize=1m\nio_size=8m") == (False, 8 << 20, 360_000)
     error = refusal(fio, "[a]\nfilename=x\nrw=randread\n")
     assert error.message == "w.fio:1: [a]: neither a time nor an amount says when it ends"
 

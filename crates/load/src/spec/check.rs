@@ -56,7 +56,23 @@ impl RunSpec {
             stream.check(&format!("streams.{}", stream.name), &self.volumes)?;
         }
         self.check_shares()?;
+        let closed = self.arrival == ArrivalSpec::Closed;
+        require(
+            closed || self.streams.iter().all(|stream| stream.think_time.is_none()),
+            "arrival",
+            "a run with a rate has no think time",
+        )?;
+        require(
+            self.verify == VerifyMode::On || !self.streams.iter().any(|stream| stream.read_back),
+            "verify",
+            "read_back compares what it reads: turn verify on",
+        )?;
         if self.verify == VerifyMode::On {
+            require(
+                !self.volumes.iter().any(|volume| volume.shares_device),
+                "verify",
+                "what other volumes write to a shared device is not known",
+            )?;
             unique(
                 "volumes (verify mode needs each device once)",
                 self.volumes.iter().map(|volume| &volume.url),
@@ -169,12 +185,45 @@ impl StreamSpec {
         )?;
         let ordered = self.stride.is_none_or(|stride| stride.min_bytes <= stride.max_bytes);
         require(ordered, &format!("{key}.stride"), "min_bytes is larger than max_bytes")?;
-        let hit_is_whole = self.hit_area.is_none_or(|hit| hit.bytes >= u64::from(self.sizes.bounds().1));
+        self.check_of_fio(key)?;
+        let hit_is_whole = self.hit_area.is_none_or(|hit| hit.bytes >= u64::from(self.largest_io_bytes()));
         require(hit_is_whole, &format!("{key}.hit_area.bytes"), "must hold at least one I/O")?;
         for (name, range) in [("range", &self.range), ("hotband", &self.hotband)] {
             range.as_ref().map_or(Ok(()), |range| range.check(&format!("{key}.{name}")))?;
         }
         Ok(())
+    }
+}
+
+impl StreamSpec {
+    /// What only job files of fio ask for.
+    fn check_of_fio(&self, key: &str) -> Result<(), SpecError> {
+        self.write_sizes.as_ref().map_or(Ok(()), |sizes| sizes.check(&format!("{key}.write_sizes")))?;
+        let single = self.cursors == 1 && self.random_percent >= 100.0 && self.stride.is_none();
+        require(
+            self.ios_per_place == 1 || (self.ios_per_place > 1 && single),
+            &format!("{key}.ios_per_place"),
+            "at least 1; more only of a random stream without stride, with one cursor",
+        )?;
+        require(
+            !self.read_back || (self.stops() && self.read_percent == 0.0),
+            &format!("{key}.read_back"),
+            "only of a stream of writes with stop_at_end or stop_after_bytes",
+        )?;
+        require(self.stop_after_bytes != Some(0), &format!("{key}.stop_after_bytes"), "must not be 0")?;
+        require(
+            !self.separate_directions || !self.stop_at_end,
+            &format!("{key}.separate_directions"),
+            "only of a stream that goes on at the end",
+        )?;
+        let Some(think) = self.think_time else { return Ok(()) };
+        between(&format!("{key}.think_time.pause_s"), think.pause_s, 0.0, SECONDS_MAX)?;
+        require(think.after_ios > 0, &format!("{key}.think_time.after_ios"), "must not be 0")?;
+        require(
+            self.rate_iops.is_none(),
+            &format!("{key}.think_time"),
+            "a stream has a rate or a think time, not both",
+        )
     }
 }
 

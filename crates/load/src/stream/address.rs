@@ -22,7 +22,18 @@ pub(crate) struct Address {
     align: Option<u64>,
     block: u64,
     stop_at_end: bool,
-    cursors: Box<[Cursor]>,
+    ios_per_place: u32,
+    /// I/Os that still follow at the current random place.
+    left_at_place: u32,
+    cursors: Cursors,
+    /// Those of writes, where reads and writes each go on by themselves.
+    write_cursors: Option<Box<Cursors>>,
+}
+
+/// The cursors of an area, each with its part of it, that take turns.
+#[derive(Clone, Debug)]
+struct Cursors {
+    list: Box<[Cursor]>,
     turn: usize,
 }
 
@@ -46,7 +57,7 @@ impl Address {
     /// For a volume of `volume_bytes` in blocks of `block_bytes`.
     pub(crate) fn new(spec: &StreamSpec, volume_bytes: u64, block_bytes: u32) -> Result<Self, PlaceError> {
         let block = u64::from(block_bytes);
-        let largest = u64::from(spec.sizes.bounds().1);
+        let largest = u64::from(spec.largest_io_bytes());
         let volume_end = volume_bytes / block * block;
         let volume_start = if spec.skip_first_block { largest.next_multiple_of(block) } else { 0 };
         let whole = Area::new(volume_start, volume_end, spec.range.as_ref(), block)?;
@@ -79,8 +90,12 @@ impl Address {
             align: spec.align_bytes,
             block,
             stop_at_end: spec.stop_at_end,
-            cursors,
-            turn: 0,
+            ios_per_place: spec.ios_per_place,
+            left_at_place: 0,
+            write_cursors: spec
+                .separate_directions
+                .then(|| Box::new(Cursors { list: cursors.clone(), turn: 0 })),
+            cursors: Cursors { list: cursors, turn: 0 },
         })
     }
 
@@ -94,27 +109,49 @@ impl Address {
         {
             return Some((hit.area.on_grid(hit.area.even(bytes, grid, rng), bytes, grid), size));
         }
-        if !self.jump.roll(rng) {
-            return self.sequential(bytes);
+        let goes_on =
+            if self.ios_per_place > 1 { self.stays_at_place(bytes, is_read) } else { !self.jump.roll(rng) };
+        if goes_on {
+            return self.sequential(bytes, is_read);
         }
         if let Some(range) = self.stride {
-            return self.stride(bytes, grid, range, rng);
+            return self.stride(bytes, grid, range, is_read, rng);
         }
         if let Some(band) = &self.band {
             return Some((band.on_grid(band.decaying(bytes, grid, rng), bytes, grid), size));
         }
         let position = self.area.even(bytes, grid, rng);
-        if self.jump != Chance::Always {
-            self.next_cursor().at = position + bytes;
+        if self.jump != Chance::Always || self.ios_per_place > 1 {
+            self.cursors_of(is_read).next().at = position + bytes;
         }
         Some((self.area.on_grid(position, bytes, grid), size))
     }
 
+    /// Whether the next I/O follows the last one at a random place.
+    fn stays_at_place(&mut self, bytes: u64, is_read: bool) -> bool {
+        if self.left_at_place == 0 {
+            self.left_at_place = self.ios_per_place - 1;
+            return false;
+        }
+        self.left_at_place -= 1;
+        let joint = self.area.joint();
+        self.cursors_of(is_read).current().has_room(bytes, joint)
+    }
+
+    /// Begins again: every cursor goes back to the start of its part.
+    pub(crate) fn rewind(&mut self) {
+        for cursors in [Some(&mut self.cursors), self.write_cursors.as_deref_mut()].into_iter().flatten() {
+            cursors.list.iter_mut().for_each(|cursor| cursor.at = cursor.start);
+            cursors.turn = 0;
+        }
+        self.left_at_place = 0;
+    }
+
     /// The next place of the current cursor.
-    fn sequential(&mut self, bytes: u64) -> Option<(u64, u32)> {
+    fn sequential(&mut self, bytes: u64, is_read: bool) -> Option<(u64, u32)> {
         let (joint, block, align, stop) = (self.area.joint(), self.block, self.align, self.stop_at_end);
-        for _ in 0..self.cursors.len() {
-            let cursor = self.next_cursor();
+        for _ in 0..self.cursors.list.len() {
+            let cursor = self.cursors_of(is_read).next();
             let taken =
                 if stop { cursor.up_to_end(bytes, joint, block) } else { Some(cursor.around(bytes, joint)) };
             if let Some((position, len)) = taken {
@@ -128,21 +165,43 @@ impl Address {
     }
 
     /// Skips forward instead of jumping to a random place.
-    fn stride(&mut self, bytes: u64, grid: u64, (min, max): (u64, u64), rng: &mut Rng) -> Option<(u64, u32)> {
+    fn stride(
+        &mut self,
+        bytes: u64,
+        grid: u64,
+        (min, max): (u64, u64),
+        is_read: bool,
+        rng: &mut Rng,
+    ) -> Option<(u64, u32)> {
         let skip = (min + rng.below(max - min + 1)) / grid * grid;
-        let turn = self.turn;
-        let cursor = &mut self.cursors[turn];
+        let cursor = self.cursors_of(is_read).current();
         cursor.at += skip;
         if cursor.at >= cursor.end {
             cursor.at = cursor.start + (cursor.at - cursor.end) % (cursor.end - cursor.start) / grid * grid;
         }
-        self.sequential(bytes)
+        self.sequential(bytes, is_read)
     }
 
-    fn next_cursor(&mut self) -> &mut Cursor {
+    /// The cursors that a read or a write moves.
+    fn cursors_of(&mut self, is_read: bool) -> &mut Cursors {
+        match &mut self.write_cursors {
+            Some(cursors) if !is_read => cursors,
+            _ => &mut self.cursors,
+        }
+    }
+}
+
+impl Cursors {
+    /// The one whose turn it is.
+    fn current(&mut self) -> &mut Cursor {
+        &mut self.list[self.turn]
+    }
+
+    /// The same, and the turn passes on.
+    fn next(&mut self) -> &mut Cursor {
         let turn = self.turn;
-        self.turn = if turn + 1 == self.cursors.len() { 0 } else { turn + 1 };
-        &mut self.cursors[turn]
+        self.turn = if turn + 1 == self.list.len() { 0 } else { turn + 1 };
+        &mut self.list[turn]
     }
 }
 
@@ -171,6 +230,12 @@ impl Cursor {
         } else if self.end - joint < largest {
             self.end = joint;
         }
+    }
+
+    /// Whether an I/O fits before the end, and before the boundary.
+    fn has_room(&self, bytes: u64, joint: u64) -> bool {
+        let limit = if self.at < joint { self.end.min(joint) } else { self.end };
+        self.at + bytes <= limit
     }
 
     /// The next piece; after the end it continues at the start.

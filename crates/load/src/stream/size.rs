@@ -1,7 +1,7 @@
 //! How large the next I/O is.
 
 use super::rng::Rng;
-use crate::spec::SizeSpec;
+use crate::spec::{SizeSpec, StreamSpec};
 
 /// A distribution of sizes, ready to draw from.
 #[derive(Clone, Debug)]
@@ -82,6 +82,22 @@ impl SizeSpec {
             Self::Mix { parts } => parts.iter().fold(0, |divisor, part| gcd(divisor, part.0)),
             Self::Range { align_bytes, .. } => *align_bytes,
         }
+    }
+}
+
+impl StreamSpec {
+    /// Largest read or write in bytes.
+    pub(crate) fn largest_io_bytes(&self) -> u32 {
+        self.all_sizes().map(|sizes| sizes.bounds().1).max().unwrap_or(0)
+    }
+
+    /// The largest number that divides the size of every read and write.
+    pub(crate) fn granularity(&self) -> u32 {
+        self.all_sizes().fold(0, |divisor, sizes| gcd(divisor, sizes.granularity()))
+    }
+
+    fn all_sizes(&self) -> impl Iterator<Item = &SizeSpec> {
+        std::iter::once(&self.sizes).chain(&self.write_sizes)
     }
 }
 

@@ -1,6 +1,12 @@
 //! Opening: from a worker's part of the plan to a worker that is ready to start.
 
-use super::{Flow, IoSlot, Volume, Worker, control::Control, expected, recorder::Recorder};
+use super::{
+    Flow, IoSlot, Volume, Worker,
+    control::Control,
+    expected,
+    pause::{Pauses, ThinkTime},
+    recorder::Recorder,
+};
 use crate::{
     backend::{self, BackendKind, Backends, OpenError, OpenedVolume},
     error::RunError,
@@ -91,11 +97,13 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
         needs[flow.stream as usize] = Needs { served: true, open_loop: flow.arrival.is_some() };
     }
     let size = (index, flows.len(), volumes.len());
+    let thinks = flows.iter().any(|flow| flow.think.is_some());
     let worker = Worker {
         recorder: Recorder::new(size, needs, control.schedule, in_virtual_time, (sender, returned)),
         has_ends: plan.to_end > 0,
         ready: Vec::with_capacity(volumes.len()),
         timers: BinaryHeap::with_capacity(flows.len()),
+        pauses: if thinks { Pauses::new(slot_sizes.len()) } else { Pauses::default() },
         stream_started: vec![0; spec.streams.len()],
         driver,
         spec,
@@ -193,9 +201,13 @@ impl<'a> WorkerBuilder<'a> {
             let flow = self.plans[at];
             self.add_flow(&flow, size_bytes, opened).map_err(|error| failed(this, error))?;
             let stream = &spec.streams[flow.stream as usize];
-            let bytes = stream.sizes.bounds().1;
-            largest.0 = if stream.read_percent > 0.0 { bytes.max(largest.0) } else { largest.0 };
-            largest.1 = if stream.read_percent < 100.0 { bytes.max(largest.1) } else { largest.1 };
+            if stream.read_percent > 0.0 || stream.read_back {
+                largest.0 = largest.0.max(stream.sizes.bounds().1);
+            }
+            if stream.read_percent < 100.0 {
+                let sizes = stream.write_sizes.as_ref().unwrap_or(&stream.sizes);
+                largest.1 = largest.1.max(sizes.bounds().1);
+            }
             if flow.arrival.is_none() {
                 // If shares are not kept, the streams take equal turns.
                 turns.push(if spec.shares == ShareMode::Uncontrolled { 1.0 } else { flow.weight });
@@ -242,11 +254,15 @@ impl<'a> WorkerBuilder<'a> {
             arrivals: None,
             priority: plan.priority,
             timed: false,
-            stops_at_end: stream.stop_at_end,
+            stops_at_end: stream.stops(),
             at_end: false,
             in_flight: 0,
             backlog: 0,
             ratio: ratio.unwrap_or(0) as u32,
+            think: stream.think_time.map(|think| ThinkTime {
+                pause_ns: (think.pause_s * 1e9) as Nanos,
+                after_ios: think.after_ios,
+            }),
         });
         Ok(())
     }
@@ -309,8 +325,8 @@ fn bytes_text(bytes: u64) -> String {
 /// A stream's sizes must suit the volume's blocks.
 fn check_blocks(stream: &StreamSpec, opened: &OpenedVolume) -> Result<(), OpenError> {
     let block = opened.block_bytes;
-    if !stream.sizes.granularity().is_multiple_of(block) {
-        let size = stream.sizes.granularity();
+    if !stream.granularity().is_multiple_of(block) {
+        let size = stream.granularity();
         return Err(user(format!(
             "stream {}: its I/O sizes are multiples of {size} bytes, but the volume's blocks have {block} bytes",
             stream.name
@@ -322,7 +338,7 @@ fn check_blocks(stream: &StreamSpec, opened: &OpenedVolume) -> Result<(), OpenEr
             stream.name
         )));
     }
-    let largest = u64::from(stream.sizes.bounds().1);
+    let largest = u64::from(stream.largest_io_bytes());
     if opened.max_transfer_bytes > 0 && largest > opened.max_transfer_bytes {
         return Err(user(format!(
             "stream {}: I/Os of {largest} bytes are larger than the volume takes at once ({} bytes)",

@@ -1,6 +1,6 @@
 //! A volume for its worker: its flows, its free slots, and the selection of the next I/O.
 
-use super::control::Control;
+use super::{control::Control, pause::ThinkTime};
 use crate::{
     spec::ShareMode,
     stream::{Sequence, Shot, arrival::Arrivals, share::Turns},
@@ -27,6 +27,7 @@ pub(crate) struct Flow {
     pub(crate) backlog: u64,
     /// Which write buffers it uses.
     pub(crate) ratio: u32,
+    pub(super) think: Option<ThinkTime>,
 }
 
 /// An I/O about to start.

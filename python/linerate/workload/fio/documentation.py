@@ -49,9 +49,9 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - `${NAME}` is the value given as `NAME=VALUE` after the file, else that of the environment. fio takes an empty text
   for a name without a value inside a longer text; here it is an error. `$ncpus`, `$pagesize` and `$mb_memory` are
   numbers of this host.
-- A number may be an expression in parentheses: `(4*1024)`. Sizes take k, m, g, t and p, with 1024 or `kb_base`.
-  `4k`, `4kb` and `4ki` are the same; `4kib` has the other base, as in fio. A fraction such as `1.5k` is refused: fio
-  reads it as 1.
+- A number may be an expression in parentheses: `(4*1024)`. (Debian's fio is built without.)
+- Sizes take k, m, g, t and p, with 1024 or `kb_base`. `4k`, `4kb` and `4ki` are the same; `4kib` has the other base,
+  as in fio. A fraction such as `1.5k` is refused: fio reads it as 1.
 - Blanks around `=` are left out. fio keeps those before a text.
 - Lines have at most 8192 bytes. The text is UTF-8; CRLF and tabs are fine.
 
@@ -63,19 +63,51 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
   I/Os in flight. With several files, a copy's I/Os are shared evenly among them.
 - **numjobs.** Copies that go to random places are one stream. Sequential copies are a stream each, and all go through
   the same blocks from the start, as in fio; a cache then answers most of them. `offset_increment` separates them.
-- **Several jobs on one file.** fio has a queue for each job, Linerate one for each volume. Equal jobs, and jobs that
-  all have a rate, share a volume. Different jobs on parts of their own (`offset`, `size`) get a volume each. Different
-  jobs on the same part at the same time are refused.
-- **End.** With `time_based` a run ends after `runtime`. Without it, sequential jobs end with their part of the file,
-  and random jobs when all together have moved `size` (times `loops`); `runtime` ends both earlier. Jobs of one run
-  have the same times, or they are refused.
+- **Several jobs on one file.** fio has a queue for each job. Equal jobs, and jobs whose reads and writes all have a
+  rate, share a volume. Other jobs on one file have a volume each: `file1.a` and `file1.b` are file1 for the jobs a
+  and b.
+- **Directions.** `rw=rw` reads and writes in sequence, each from a place of its own, as in fio. `bs=4k,8k` gives writes
+  a size of their own.
+- **Numbers behind rw.** `rw=read:64k` leaves 64k out between two I/Os, here also before the first.
+  `rw=randread:8` makes eight I/Os, one behind the other, at each random place.
+- **End.** With `time_based` a run ends after `runtime`. Without it each job ends by itself, as in fio: sequential jobs
+  with their part of the file, others when they have moved `size` or `io_size` (times `loops`); `runtime` ends them
+  earlier. The run ends with the last of them. Jobs of one run have the same `runtime` and `ramp_time`, or they are
+  refused; so are different jobs that end after an amount behind a `ramp_time`.
 - **Rates.** `rate_iops` and `rate` are open loops: I/Os start when they are due. Response times count from the
-  intended start. fio limits reads and writes of a job each by itself, so a rate of a job with both is refused.
+  intended start. fio limits reads and writes of a job each by itself: `rate_iops=400,100` are 400 reads and 100 writes
+  per second, `rate_iops=400` are 400 of each, and `rwmixread` does not matter then. A direction without a rate goes as
+  fast as it can.
+- **Pauses.** With `thinktime=500` each copy waits 500 us after its I/O before the next one; with `thinktime_blocks=8`
+  after every eighth. A copy has one I/O in flight then; with more in flight fio waits for all of them first, and
+  Linerate refuses.
+- **Checks of data.** `verify=crc32c` or another checksum turns verify mode on: each written block has a stamp with its
+  address, and each read of a block that the run has written is compared. The first wrong block ends the run. fio reads
+  all back after an amount was written; so does Linerate, at the same places in the same order, for jobs that only
+  write. With `time_based` or `do_verify=0`, fio reads nothing back, and neither does Linerate. Checks of what an
+  earlier run wrote are refused.
 - **Random places** may repeat before all blocks have been used, as with `norandommap`. They follow from the seed
   (`randseed`, `--seed`), so two runs use the same ones, as with fio's `randrepeat=1`.
 - **direct=0** is fio's default: files and block devices then go through the page cache of the host.
 - **Errors.** The first I/O error ends a run unless `continue_on_error` says otherwise.
 - **First block.** Devices are used from their first byte, as in fio. (A vdbench file leaves it out.)
+
+## Results as fio's JSON
+
+`--fio-json FILE` of `run` and of `report` writes the results as `fio --output-format=json+` would (fio 3.33), for
+fio-plot, `fio_jsonplus_clat2csv` and other programs. It works for every workload, not only for job files.
+
+- One entry of `jobs` is a job with all its copies, as with `group_reporting`. Of other workloads it is a stream of a
+  step. `groupid` counts the runs.
+- `job options` are all options of the job, also those of `[global]`; `rw`, `bs`, `iodepth` and `numjobs` are always
+  there.
+- `clat_ns` is service time: submit to complete. `lat_ns` is response time: intended start to complete. They differ for
+  jobs with a rate. `slat_ns` is 0.
+- Percentiles come from the run's histograms (0.1 % wide), at those of `percentile_list` if the job has it. `bins` are
+  fio's.
+- `bw` is KiB per second. Its smallest, largest and mean values are over the intervals of the run.
+- The CPU time of the load is divided among the jobs of a run by their I/Os.
+- Warm-up is left out. 0 stands for what is not counted: `iodepth_level`, `ctx`, `majf`, `minf`, `short_ios`.
 
 ## Engines
 

@@ -2,12 +2,11 @@
 
 A `Use` is what one or several equal copies of a job do with one part of one file. fio gives each copy a queue of its
 own, Linerate each volume. So the uses of a file become one volume if they are alike (its queue is as deep as
-theirs together, and they take turns), and a volume each if they are different and on separate parts.
+theirs together, and they take turns), and a volume each if they are different.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import stat
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from fractions import Fraction
 
 from linerate.workload.fio.jobs import FioJob
 from linerate.workload.fio.values import Amount
+from linerate.workload.fio.verify import VerifyUse
 from linerate.workload.problems import Problems
 
 
@@ -23,7 +23,8 @@ from linerate.workload.problems import Problems
 class Use:
     """Equal copies of a job on one part of one file.
 
-    depth: I/Os in flight of all copies on this file. rate_iops: of all copies on this file. length: None is all.
+    depth: I/Os in flight of all copies on this file. rates: I/Os per second of all copies on this file, of reads and of
+    writes; None where they are not limited. length: None is all.
     """
 
     job: FioJob
@@ -31,7 +32,7 @@ class Use:
     start: Amount
     length: Amount | None
     depth: Fraction
-    rate_iops: float | None
+    rates: tuple[float | None, float | None]
     copies: int = 1
 
     @property
@@ -85,7 +86,7 @@ def uses_of(job: FioJob, problems: Problems) -> list[Use]:
     for copy in range(job.copies):
         files = files_of(job, copy)
         start, length = _part(job, copy, len(files), problems)
-        rate = None if job.load.rate_iops is None else job.load.rate_iops / len(files)
+        rates = _part_of(job.load.read_rate_iops, len(files)), _part_of(job.load.write_rate_iops, len(files))
         for file in files:
             # Sequential copies each have a place of their own and read the same blocks, as in fio.
             own = None if job.load.random_percent == 100 else copy
@@ -93,11 +94,19 @@ def uses_of(job: FioJob, problems: Problems) -> list[Use]:
             depth = Fraction(job.load.depth, len(files))
             if key in uses:
                 one = uses[key]
-                rate_sum = None if rate is None or one.rate_iops is None else one.rate_iops + rate
-                uses[key] = replace(one, depth=one.depth + depth, rate_iops=rate_sum, copies=one.copies + 1)
+                sums = _sum(one.rates[0], rates[0]), _sum(one.rates[1], rates[1])
+                uses[key] = replace(one, depth=one.depth + depth, rates=sums, copies=one.copies + 1)
             else:
-                uses[key] = Use(job, file, start, length, depth, rate)
+                uses[key] = Use(job, file, start, length, depth, rates)
     return list(uses.values())
+
+
+def _part_of(rate_iops: float | None, files: int) -> float | None:
+    return None if rate_iops is None else rate_iops / files
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
 def _part(job: FioJob, copy: int, number: int, problems: Problems) -> tuple[Amount, Amount | None]:
@@ -133,7 +142,7 @@ def _part(job: FioJob, copy: int, number: int, problems: Problems) -> tuple[Amou
 
 
 def shares_of(uses: Sequence[Use], problems: Problems) -> list[FileShare]:
-    """The volumes of a run: one for each file, or one for each job where jobs use separate parts of a file."""
+    """The volumes of a run: one for each file, or one for each job where jobs that differ use the same file."""
     by_file: dict[str, list[Use]] = {}
     for use in uses:
         by_file.setdefault(use.file, []).append(use)
@@ -144,17 +153,12 @@ def shares_of(uses: Sequence[Use], problems: Problems) -> list[FileShare]:
             by_job.setdefault(id(use.job), []).append(use)
         if len(by_job) == 1 or _alike(those):
             shares.append(FileShare(file, tuple(those), alone=True))
-        elif _separate(list(by_job.values())):
-            shares += [FileShare(file, tuple(own), alone=False) for own in by_job.values()]
-        else:
-            names = " and ".join(dict.fromkeys(use.job.name for use in those))
-            what = f"jobs {names} use the same part of {file} at the same time and are different: not supported, "
-            what += "because Linerate has one queue for each volume, and fio one for each job"
-            problems.error(
-                those[-1].job.place,
-                what,
-                "write stonewall, rate_iops= for each, or offset= and size= for parts of their own",
-            )
+            continue
+        if any(use.job.load.verify is not VerifyUse.OFF for use in those):
+            what = f"[{those[-1].job.name}]: {file} is used by other jobs too, and differently: "
+            what += "not supported with verify="
+            problems.error(those[-1].job.place, what, "write stonewall, or verify=0")
+        shares += [FileShare(file, tuple(own), alone=False) for own in by_job.values()]
     return shares
 
 
@@ -163,20 +167,6 @@ def _alike(uses: Sequence[Use]) -> bool:
     first = uses[0].job.load
     if any((use.job.load.direct, use.job.load.durable) != (first.direct, first.durable) for use in uses):
         return False
-    if all(use.rate_iops is not None for use in uses):
+    if all(use.job.load.is_rated for use in uses):
         return True
     return all(use.job.load == first and use.depth == uses[0].depth for use in uses)
-
-
-def _separate(jobs: Sequence[Sequence[Use]]) -> bool:
-    """Whether no job's part reaches into another's."""
-    spans: list[tuple[int, int | None]] = []
-    for uses in jobs:
-        extents = [use.extent for use in uses]
-        if any(extent is None for extent in extents):
-            return False
-        known = [extent for extent in extents if extent is not None]
-        ends = [end for _, end in known]
-        spans.append((min(start for start, _ in known), None if None in ends else max(e for e in ends if e)))
-    spans.sort(key=lambda span: span[0])
-    return all(one[1] is not None and one[1] <= two[0] for one, two in itertools.pairwise(spans))

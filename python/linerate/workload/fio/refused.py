@@ -6,10 +6,8 @@ _ZONES = "zones of a device are not modelled"
 _OFF = ("0",)
 
 UNLESS = (
-    ("verify", ("0", "none"), "fio reads all data back after writing; --verify checks every block of a run"),
     ("verify_only", _OFF, "a run does not check the data of an earlier one"),
     ("random_distribution", ("random",), "random places are even; a vdbench file has hotband= and rhpct="),
-    ("thinktime", _OFF, "a job does not pause between I/Os; rate_iops= limits it"),
     ("file_service_type", ("roundrobin",), "every file of a job has its own queue"),
     ("iodepth_low", _OFF, "a queue is refilled as I/Os complete"),
     ("iodepth_batch_complete_min", ("0", "1"), "an I/O starts as soon as another has completed"),
@@ -17,11 +15,9 @@ UNLESS = (
     ("serialize_overlap", _OFF, "I/Os that overlap are not put in order"),
     ("bs_unaligned", _OFF, "sizes and places are multiples of blocks"),
     ("bs_is_seq_rand", _OFF, "sizes do not depend on whether an I/O is random"),
-    ("rw_sequencer", ("sequential",), "sequential I/Os go on where the last one ended"),
     ("fill_device", _OFF, "a run ends after a time or an amount, not with an error of a full device"),
     ("file_append", _OFF, "files are not written behind their end"),
     ("offset_align", _OFF, "an offset is used as it is written"),
-    ("number_ios", _OFF, "a run ends after a time or a number of bytes: io_size="),
     ("create_only", _OFF, "files are made by the run that uses them"),
     ("pre_read", _OFF, "files are not read before the run; ramp_time= warms up"),
     ("zero_buffers", _OFF, "write data is random; zeros would be stored as nothing by many arrays"),
@@ -41,6 +37,8 @@ UNLESS = (
     ("prio", _OFF, "I/Os have no priority"),
     ("prioclass", _OFF, "I/Os have no priority"),
     ("cmdprio_percentage", _OFF, "I/Os have no priority"),
+    ("cmdprio", _OFF, "I/Os have no priority"),
+    ("cmdprio_class", _OFF, "I/Os have no priority"),
     ("write_hint", ("none",), "writes have no hints"),
     ("readwritev_hint", _OFF, "reads have no hints"),
 )
@@ -72,6 +70,35 @@ REASONS = {
         *("uid", "gid", "cgroup", "cgroup_weight", "cgroup_nodelete"),
     ),
     "write the jobs that the profile would make": ("profile",),
+    "I/Os have no priority": ("cmdprio_bssplit", "cmdprio_split"),
+    "it belongs to an engine that Linerate does not have": (
+        *(
+            "cpuload",
+            "cpumode",
+            "cpuchunks",
+            "exit_on_io_done",
+            "thp",
+            "hostname",
+            "port",
+            "protocol",
+            "proto",
+        ),
+        *("nodelay", "listen", "pingpong", "interface", "ttl", "window_size", "mss", "stat_type", "program"),
+        *("arguments", "grace_time", "std_redirect", "donorname", "inplace", "volume", "brick"),
+        *("single-instance", "skip_bad", "readfua", "writefua", "sg_write_mode", "stream_id", "cmd_type"),
+        *("uri", "bindname", "verb", "clustername", "pool", "clientname", "conf", "touch_objects", "rbdname"),
+        *(
+            "busy_poll",
+            "nfs_url",
+            "namenode",
+            "chunk_size",
+            "http_host",
+            "http_user",
+            "http_pass",
+            "http_mode",
+        ),
+        *("http_verbose", "https", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_swift_auth_token"),
+    ),
 }
 """Keywords that are always refused, by reason."""
 
@@ -80,15 +107,20 @@ ASYNCHRONOUS = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "l
 SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2")
 """Engines with one I/O in flight for each copy of a job."""
 _FILES = "it works on the entries of a file system, and Linerate measures block storage"
+_FILE_ENGINES = (
+    *("filecreate", "filestat", "filedelete", "ftruncate", "falloc", "e4defrag"),
+    *("dircreate", "dirstat", "dirdelete"),
+)
 _OTHER_PROTOCOL = "Linerate has no client for it; map the block device of the host instead"
 _NO_STORAGE = "it makes no I/O on storage"
 REFUSED_ENGINES = {
+    "page_fault": "page faults of mapped memory cannot be kept in flight and timed as I/Os",
     "mmap": "page faults of mapped memory cannot be kept in flight and timed as I/Os",
     "splice": "pages are moved between pipes, not read and written as I/Os",
     "sg": "SCSI commands go to an iSCSI LUN directly: map the job to its URL with --map",
     "io_uring_cmd": "NVMe commands are not passed through; map the block device instead",
     **dict.fromkeys(("cpuio", "net", "netsplice", "exec"), _NO_STORAGE),
-    **dict.fromkeys(("filecreate", "filestat", "filedelete", "ftruncate", "falloc", "e4defrag"), _FILES),
+    **dict.fromkeys(_FILE_ENGINES, _FILES),
     **dict.fromkeys(
         (
             *(
@@ -104,7 +136,8 @@ REFUSED_ENGINES = {
                 "dev-dax",
                 "mtd",
             ),
-            *("libpmem", "libzbc", "xnvme", "dfs", "nfs", "guasi", "libcufile"),
+            *("libpmem", "libzbc", "xnvme", "dfs", "nfs", "guasi", "libcufile", "libhipfile"),
+            *("libblkio", "ime_psync", "ime_psyncv", "ime_aio"),
         ),
         _OTHER_PROTOCOL,
     ),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
+from linerate.workload.fio.ends import JobStream, with_ends
 from linerate.workload.fio.jobs import FioJob
-from linerate.workload.fio.parts import Use, files_of, shares_of, uses_of
+from linerate.workload.fio.parts import files_of, shares_of, uses_of
+from linerate.workload.fio.verify import VerifyUse
 from linerate.workload.fio.volumes import JobVolumes, file_name, unused_name
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
+from linerate.workload.plan import RUNS_MAX, UNCONTROLLED, PlannedJob, PlannedRun, PlanStep, Rate
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunLimits, RunSpec, StreamSpec
 from linerate.workload.units import number_text
@@ -56,24 +57,29 @@ def _step(
     uses = [use for job in jobs for use in uses_of(job, problems)]
     shares = shares_of(uses, problems)
     made = volumes.make(shares) if shares else None
-    times = _times(jobs, uses, problems)
+    times = _times(jobs, problems)
     if made is None or times is None:
         return None
-    streams, rate = _with_rates(made[1], jobs, problems)
-    if times.pop("to_end"):
-        streams = [stream.model_copy(update={"stop_at_end": True}) for stream in streams]
-    kept = any(stream.share_percent is not None for stream in streams)
+    ended = ([stream.spec for stream in made[1]], RunLimits())
+    if not jobs[0].time_based:
+        found = with_ends(made[1], problems)
+        if found is None:
+            return None
+        ended = found
+    streams, rate = _with_rates(ended[0], jobs, problems)
     name = jobs[0].name if len(jobs) == 1 else f"{jobs[0].name}+{len(jobs) - 1}"
     label = unused_name(name, labels, " ")
-    elapsed_s, warmup_s = times["elapsed_s"], times["warmup_s"]
+    elapsed_s, warmup_s = times
     spec = RunSpec(
         name=label,
         seed=next((job.seed for job in jobs if job.seed is not None), 1),
         volumes=tuple(made[0]),
         streams=tuple(streams),
-        shares="total" if kept else "uncontrolled",
+        verify="off" if jobs[0].load.verify is VerifyUse.OFF else "on",
+        elapsed_s=elapsed_s,
+        warmup_s=warmup_s,
         interval_s=_interval_s(elapsed_s, warmup_s),
-        **times,
+        limits=ended[1],
     )
     _note_places(jobs, problems)
     warmup_text = f" warmup={number_text(warmup_s)}" if warmup_s else ""
@@ -82,15 +88,23 @@ def _step(
         spec=spec,
         name=name,
         label=label,
-        rate_text=number_text(rate.value) if rate.kind == "fixed" else CONTROLLED if kept else UNCONTROLLED,
+        rate_text=number_text(rate.value) if rate.kind == "fixed" else UNCONTROLLED,
         timing_text=f"elapsed={number_text(elapsed_s)}{warmup_text}",
         pause_s=jobs[0].delay_s,
         start_commands=tuple(dict.fromkeys(command for job in jobs for command in job.start_commands)),
         end_commands=tuple(dict.fromkeys(command for job in jobs for command in job.end_commands)),
         error_limit=min(limits) if limits else None,
+        jobs=tuple(_planned(job, made[1]) for job in jobs),
         source=str(jobs[0].place),
     )
     return PlanStep(run, rate)
+
+
+def _planned(job: FioJob, streams: Sequence[JobStream]) -> PlannedJob:
+    """The job for results in fio's form: what their readers look for is always there."""
+    defaults = {"rw": "read", "bs": "4096", "iodepth": "1", "numjobs": "1"}
+    own = tuple(stream.spec.name for stream in streams if stream.job is job)
+    return PlannedJob(job.name, {**defaults, **job.options}, own)
 
 
 def _note_places(jobs: Sequence[FioJob], problems: Problems) -> None:
@@ -133,69 +147,18 @@ def _same(
             return
 
 
-def _times(jobs: Sequence[FioJob], uses: Sequence[Use], problems: Problems) -> dict[str, Any] | None:
-    """elapsed_s, warmup_s and limits of the run; to_end: its streams stop at the end of their volumes."""
+def _times(jobs: Sequence[FioJob], problems: Problems) -> tuple[float, float] | None:
+    """Seconds measured at most, and seconds of warm-up."""
     before = len(problems.errors)
     _same(jobs, "runtime=", lambda job: job.runtime_s, problems)
     _same(jobs, "time_based", lambda job: job.time_based, problems)
     _same(jobs, "ramp_time=", lambda job: job.ramp_s, problems)
     _same(jobs, "startdelay=", lambda job: job.delay_s, problems)
+    _same(jobs, "verify=", lambda job: job.load.verify is VerifyUse.OFF, problems)
     first = jobs[0]
-    times: dict[str, Any] = {
-        "elapsed_s": first.runtime_s or _TO_END_S,
-        "warmup_s": first.ramp_s,
-        "to_end": False,
-    }
-    if first.time_based:
-        if first.runtime_s is None:
-            problems.error(first.place, f"[{first.name}]: time_based without runtime=", "write runtime=60s")
-        return times if len(problems.errors) == before else None
-    if len(jobs) > 1 and any(job.ends_with_first for job in jobs):
-        what = f"[{first.name}]: exitall is not supported for jobs that end after an amount"
-        problems.error(first.place, what, "write time_based and runtime=")
-    sequential = all(job.load.random_percent == 0 and job.loops == 1 and job.io_bytes is None for job in jobs)
-    if sequential and not first.ramp_s:
-        times["to_end"] = True
-    else:
-        _limit(jobs, uses, times, problems)
-    return times if len(problems.errors) == before else None
-
-
-def _limit(jobs: Sequence[FioJob], uses: Sequence[Use], times: dict[str, Any], problems: Problems) -> None:
-    """The run ends when all jobs together have moved their bytes."""
-    first = jobs[0]
-    other = next((job for job in jobs if _mover(job) != _mover(first)), None)
-    if other is not None:
-        what = f"jobs {first.name} and {other.name} run at the same time, end after an amount and are different: "
-        problems.error(other.place, what + "not supported", "write time_based and runtime=, or stonewall")
-    amounts = [_amount_bytes(job, uses) for job in jobs]
-    known = [amount for amount in amounts if amount is not None]
-    if len(known) == len(amounts):
-        times["limits"] = RunLimits(bytes=max(sum(known), 1))
-    elif first.runtime_s is None:
-        what = f"[{first.name}]: neither a time nor an amount says when it ends"
-        problems.error(first.place, what, "write time_based and runtime=, or size= in bytes")
-    else:
-        what = f"[{first.name}]: runs for {first.runtime_s:g} s; fio would end earlier, once all of the file was used"
-        problems.notice(first.place, what)
-
-
-def _mover(job: FioJob) -> tuple[object, ...]:
-    """Jobs that are equal in this move their bytes at the same speed."""
-    return job.load, job.copies, job.files.size, job.io_bytes, job.loops
-
-
-def _amount_bytes(job: FioJob, uses: Sequence[Use]) -> int | None:
-    """What all copies of a job move; None: the size of a file says it."""
-    if job.io_bytes is not None:
-        return job.io_bytes * job.loops * job.copies
-    total = 0
-    for use in uses:
-        if use.job is job:
-            if use.length is None or use.length.is_percent:
-                return None
-            total += use.length.value * use.copies * job.loops
-    return total
+    if first.time_based and first.runtime_s is None:
+        problems.error(first.place, f"[{first.name}]: time_based without runtime=", "write runtime=60s")
+    return (first.runtime_s or _TO_END_S, first.ramp_s) if len(problems.errors) == before else None
 
 
 def _with_rates(
@@ -205,7 +168,7 @@ def _with_rates(
     rates = [stream.rate_iops for stream in streams if stream.rate_iops is not None]
     if not rates:
         return list(streams), Rate("max")
-    rated = next(job for job in jobs if job.load.rate_iops is not None)
+    rated = next(job for job in jobs if job.load.has_rate)
     if len(rates) < len(streams):
         if rated.load.process != "poisson":
             what = f"[{rated.name}]: its I/Os start at random times, because others of its run have no rate"

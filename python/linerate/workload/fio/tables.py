@@ -43,12 +43,21 @@ class JobKeyword:
     silent: bool = False
 
 
-_FORMS = "read, write, randread, randwrite, rw, readwrite, randrw"
+_FORMS = "read, write, randread, randwrite, rw, readwrite, randrw; with :number behind it"
 
 _DOES = (
     JobKeyword("name", "word", "name of the job, instead of that of its section"),
-    JobKeyword("description", "text", "kept out of the results"),
-    JobKeyword("rw", _FORMS, "direction, sequential or random", "read", ("readwrite",)),
+    JobKeyword("description", "text", "shown among the options of the job in fio's JSON"),
+    JobKeyword(
+        "rw",
+        _FORMS,
+        "direction, sequential or random; number: bytes left out between sequential I/Os, I/Os at each random place",
+        "read",
+        ("readwrite",),
+    ),
+    JobKeyword(
+        "rw_sequencer", "sequential", "identical is refused where rw= has a number of I/Os", "sequential"
+    ),
     JobKeyword("rwmixread", "percent", "share of the reads of rw and randrw", "50"),
     JobKeyword("rwmixwrite", "percent", "100 less rwmixread; the later one counts"),
     JobKeyword(
@@ -83,6 +92,7 @@ _DOES = (
         "size", "size or percent", "part of the files that is used, and how much is moved if no time is given"
     ),
     JobKeyword("io_size", "size", "how much is moved", "size", ("io_limit",)),
+    JobKeyword("number_ios", "number", "how many I/Os are made, if that is less"),
     JobKeyword("offset", "size or percent", "where the used part begins", "0", ("fileoffset",)),
     JobKeyword("offset_increment", "size or percent", "added to the offset for each copy of numjobs", "0"),
     JobKeyword("loops", "number", "the amount to move is that many times as large", "1"),
@@ -107,6 +117,18 @@ _DOES = (
     ),
     JobKeyword("rate_iops", "number, or read,write", "I/Os per second of each copy, as an open loop"),
     JobKeyword("rate", "size, or read,write", "bytes per second of each copy, with one I/O size"),
+    JobKeyword("thinktime", "time (us)", "pause of each copy after its I/Os; with one I/O in flight", "0"),
+    JobKeyword("thinktime_blocks", "number", "I/Os of a copy before each pause", "1"),
+    JobKeyword("thinktime_iotime", "0", "pauses come after a number of I/Os, not after a time", "0"),
+    JobKeyword("verify", "0, none, a checksum of fio, meta", "data is checked: see above", "none"),
+    JobKeyword(
+        "do_verify", "0 or 1", "1: what was written is read back; never with time_based, as in fio", "1"
+    ),
+    JobKeyword("verify_pattern", "with verify=0", "refused with verify=: each block has a stamp of its own"),
+    JobKeyword("verify_backlog", "0", "refused with verify=: no reads are put between the writes", "0"),
+    JobKeyword(
+        "verify_state_load", "0", "refused with verify=: the state of an earlier run is not read", "0"
+    ),
     JobKeyword("rate_process", "linear or poisson", "times between I/Os at a rate", "linear"),
     JobKeyword("randseed", "number", "seed of the run", "1"),
     JobKeyword("norandommap", "0 or 1", "random places may repeat, as they always do here", "0", alone=True),
@@ -124,8 +146,8 @@ _CLOCK = "it concerns how fio takes times"
 _MEMORY = "it concerns the buffers of fio"
 _OPENING = "it concerns how fio opens and makes files"
 _HOST = "Linerate does not change this setting of the host for a run"
-_VERIFYING = "it goes with verify="
-_WITH_THINKTIME = "it goes with thinktime="
+_VERIFYING = "it concerns the headers and threads with which fio checks data"
+_WITH_THINKTIME = "it says how a copy passes its pause"
 _LOGS_WITH_NAMES = (
     *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "per_job_logs", "bwavgtime"),
     *("iopsavgtime", "log_entries", "log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value"),
@@ -154,11 +176,11 @@ _NONE = {
         *("thread", "cpumask", "cpus_allowed", "cpus_allowed_policy", "numa_cpu_nodes", "numa_mem_policy"),
     ),
     _VERIFYING: (
-        *("do_verify", "verify_interval", "verify_offset", "verify_pattern", "verify_fatal", "verify_dump"),
-        *("verify_async", "verify_async_cpus", "verify_backlog", "verify_backlog_batch"),
-        *("verify_state_save", "verify_state_load", "experimental_verify", "verify_header_seed"),
+        *("verify_interval", "verify_offset", "verify_fatal", "verify_dump", "verify_header_seed"),
+        *("verify_async", "verify_async_cpus", "verify_backlog_batch", "verify_state_save"),
+        *("experimental_verify", "verify_write_sequence"),
     ),
-    _WITH_THINKTIME: ("thinktime_spin", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime"),
+    _WITH_THINKTIME: ("thinktime_spin", "thinktime_blocks_type"),
     "write data is random": ("refill_buffers", "scramble_buffers"),
     "the places of a run follow from its seed alone": ("randrepeat", "allrandrepeat", "random_generator"),
     "all jobs of a run end together": ("exitall", "exit_what", "exitall_on_error"),
@@ -167,10 +189,10 @@ _NONE = {
     ),
     "a run with a rate is an open loop in any case": ("io_submit_mode",),
     "it goes with read_iolog=": ("replay_no_stall", "replay_redirect", "replay_scale", "replay_align"),
-    "Linerate submits and reaps I/Os as they come": ("iodepth_batch", "hipri"),
+    "Linerate submits and reaps I/Os as they come": ("iodepth_batch", "hipri", "hipri_percentage"),
     "it concerns the engine of fio, and Linerate has its own": (
         *("userspace_reap", "fixedbufs", "registerfiles", "sqthread_poll", "sqthread_poll_cpu", "nowait"),
-        *("nonvectored", "uncached", "initiator"),
+        *("nonvectored", "uncached", "initiator", "force_async"),
     ),
 }
 _ALIASES = {

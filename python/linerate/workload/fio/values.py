@@ -144,6 +144,11 @@ def time_s(text: str) -> float:
     return seconds
 
 
+def think_time_s(text: str) -> float:
+    """Seconds of a pause: a number without a unit is in microseconds. Raises JobValueError."""
+    return time_s(f"{text}us" if text.isdecimal() else text)
+
+
 def by_direction(text: str) -> tuple[str, str]:
     """The texts for reads and for writes of `READ,WRITE,TRIM`; one part is for both. An empty text: not given."""
     parts = [part.strip() for part in text.split(",")]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from linerate.errors import UserError
+from linerate.workload.fio.ends import JobStream, amount_of, mean_bytes
 from linerate.workload.fio.parts import FileShare, Use
 from linerate.workload.overrides import Overrides
 from linerate.workload.problems import Problems
-from linerate.workload.spec import StreamSpec, VolumeRegion, VolumeSpec
+from linerate.workload.spec import ByteSpan, StreamSpec, VolumeRegion, VolumeSpec
 from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target, path_of
 
 _OUTSTANDING_MAX = 65_536
@@ -27,9 +29,11 @@ class JobVolumes:
     numbers: Mapping[str, int]
     problems: Problems
     _targets: dict[str, Target | None] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
 
-    def make(self, shares: Sequence[FileShare]) -> tuple[list[VolumeSpec], list[StreamSpec]] | None:
-        """The volumes and streams of one run, or None after a problem was noted."""
+    def make(self, shares: Sequence[FileShare]) -> tuple[list[VolumeSpec], list[JobStream]] | None:
+        """The volumes of one run and the streams with their jobs, or None after a problem was noted."""
+        self._names.clear()
         volumes: list[VolumeSpec] = []
         placed: list[tuple[str, Use, VolumeRegion | None]] = []
         for share in shares:
@@ -44,7 +48,7 @@ class JobVolumes:
             what = f"[{job.name}]: {len(placed):,} sequential copies on all files; at most {_STREAMS_MAX:,}"
             self.problems.error(job.place, what, "write fewer numjobs=")
             return None
-        return volumes, _streams(placed, self.problems)
+        return volumes, _streams(placed)
 
     def _volume(self, share: FileShare) -> VolumeSpec | None:
         job = share.uses[0].job
@@ -64,7 +68,7 @@ class JobVolumes:
             what = f"[{job.name}]: direct=0, fio's default: its I/Os go through the page cache of this host"
             self.problems.notice(job.place, what)
         return VolumeSpec(
-            name=name if share.alone else f"{name}.{job.name}",
+            name=unused_name(name if share.alone else f"{name}.{job.name}", self._names, "-"),
             url=target.url,
             user=target.user,
             secret=target.secret,
@@ -76,6 +80,7 @@ class JobVolumes:
             direct=direct,
             create=target.can_be_made and size_bytes is not None,
             durable_writes=job.load.durable,
+            shares_device=not share.alone,
             iscsi=target.iscsi,
         )
 
@@ -161,7 +166,7 @@ def _region(use: Use, span: tuple[int, int | None], problems: Problems) -> Volum
     return VolumeRegion(unit="bytes", start=start - first_byte, end=end - first_byte)
 
 
-def _streams(placed: Sequence[tuple[str, Use, VolumeRegion | None]], problems: Problems) -> list[StreamSpec]:
+def _streams(placed: Sequence[tuple[str, Use, VolumeRegion | None]]) -> list[JobStream]:
     """One stream for the same use on several volumes; more where copies go through a file each by itself."""
     groups: dict[tuple[int, VolumeRegion | None, int], list[tuple[str, Use]]] = {}
     seen: Counter[tuple[int, VolumeRegion | None, str]] = Counter()
@@ -172,49 +177,62 @@ def _streams(placed: Sequence[tuple[str, Use, VolumeRegion | None]], problems: P
     streams_of = Counter(job for job, _, _ in groups)
     taken: set[str] = set()
     numbers: Counter[int] = Counter()
-    streams: list[StreamSpec] = []
+    streams: list[JobStream] = []
     for (job_id, region, _), those in groups.items():
         job = those[0][1].job
         numbers[job_id] += 1
         name = unused_name(
             job.name if streams_of[job_id] == 1 else f"{job.name}.{numbers[job_id]}", taken, "-"
         )
-        rates = [use.rate_iops for _, use in those if use.rate_iops is not None]
         stream = StreamSpec(
             name=name,
             volumes=tuple(volume for volume, _ in those),
-            rate_iops=sum(rates) if rates else None,
             sizes=job.load.read_sizes,
             read_percent=job.load.read_percent,
-            random_percent=job.load.random_percent,
+            random_percent=100.0 if job.load.skip_bytes else job.load.random_percent,
+            ios_per_place=job.load.ios_per_place,
+            stride=_stride(job.load.skip_bytes),
             range=region,
             align_bytes=job.load.align_bytes,
+            think_time=job.load.think_time,
             compression_ratio=job.load.compression_ratio,
         )
-        streams += _by_direction(stream, those[0][1], alone=len(groups) == 1, problems=problems)
+        streams += _by_direction(stream, [use for _, use in those], taken)
     return streams
 
 
-def _by_direction(stream: StreamSpec, use: Use, *, alone: bool, problems: Problems) -> list[StreamSpec]:
-    """Reads and writes of different sizes are two streams that keep their shares."""
-    load = use.job.load
-    if load.read_sizes == load.write_sizes or load.read_percent in (0, 100):
-        return [stream]
-    if not alone or load.random_percent < 100:
-        what = f"[{use.job.name}]: reads and writes of different sizes are supported for one random job in a run only"
-        problems.error(use.job.place, what, "give both the same sizes, or write stonewall")
+def _stride(skip_bytes: int) -> ByteSpan | None:
+    return ByteSpan(min_bytes=skip_bytes, max_bytes=skip_bytes) if skip_bytes else None
+
+
+def _by_direction(stream: StreamSpec, uses: Sequence[Use], taken: set[str]) -> list[JobStream]:
+    """Reads and writes that are limited each by itself are two streams, as fio keeps their rates and not their mix."""
+    job, amount_bytes = uses[0].job, amount_of(uses[0])
+    load = job.load
+    rates = [_sum_of(use.rates[place] for use in uses) for place in (0, 1)]
+    if not load.is_mixed:
+        own = rates[0] if load.read_percent else rates[1]
+        return [JobStream(job, stream.model_copy(update={"rate_iops": own}), amount_bytes)]
+    if not load.has_rate:
+        mixed: dict[str, Any] = {"separate_directions": load.random_percent < 100}
+        if load.read_sizes != load.write_sizes:
+            mixed["write_sizes"] = load.write_sizes
+        return [JobStream(job, stream.model_copy(update=mixed), amount_bytes)]
     parts = (("read", 100.0, load.read_sizes), ("write", 0.0, load.write_sizes))
-    return [
-        stream.model_copy(
-            update={
-                "name": f"{stream.name}.{word}",
-                "read_percent": share,
-                "share_percent": load.read_percent if share else 100 - load.read_percent,
-                "sizes": sizes,
-            }
-        )
-        for word, share, sizes in parts
-    ]
+    speeds = [(rate or 0.0) * mean_bytes(sizes) for rate, (_, _, sizes) in zip(rates, parts, strict=True)]
+    made = []
+    for (word, share, sizes), rate, speed in zip(parts, rates, speeds, strict=True):
+        name = unused_name(f"{stream.name}.{word}", taken, "-")
+        update = {"name": name, "read_percent": share, "sizes": sizes, "rate_iops": rate}
+        known = amount_bytes is not None and load.is_rated
+        part = max(round((amount_bytes or 0) * speed / sum(speeds)), 1) if known else None
+        made.append(JobStream(job, stream.model_copy(update=update), part))
+    return made
+
+
+def _sum_of(rates: Iterable[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
 
 
 def unused_name(name: str, taken: set[str], joint: str) -> str:

@@ -97,6 +97,17 @@ fn partly_random_jumps_that_often_and_else_goes_on() {
 }
 
 #[test]
+fn so_many_ios_follow_each_other_from_each_random_place() {
+    let places = draws(&with_4k(r#""ios_per_place": 8"#), 1024 * MIB, 4096, 80_000);
+    let follows = |nth: usize| places[nth].0 == places[nth - 1].0 + 4096;
+    assert!((1..80_000).filter(|nth| nth % 8 != 0).filter(|&nth| !follows(nth)).count() < 20);
+    assert!((8..80_000).step_by(8).filter(|&nth| follows(nth)).count() < 20);
+    // Near the end of a small volume the rest of the I/Os get random places too.
+    let small = draws(&with_4k(r#""ios_per_place": 8"#), 64 * 4096, 4096, 5000);
+    assert!(small.iter().all(|&(offset, len)| offset + u64::from(len) <= 64 * 4096));
+}
+
+#[test]
 fn the_first_transfer_is_left_alone() {
     for json in [r#""skip_first_block": true"#, r#""skip_first_block": true, "random_percent": 0"#] {
         let places = draws(&with_4k(json), MIB, 4096, 3000);
