@@ -30,7 +30,7 @@ demo: $(VENV)/.core ## a virtual SAN: default settings against jumbo frames, sma
 dev: $(VENV)/.core $(VENV)/.dev ## the tool (.venv/bin/linerate) and everything that tests and lints need
 
 test: ## the quick tests, under 8 minutes: Rust with few seeds, then Python without those marked long
-	@LINERATE_SIM_RUNS=$(QUICK_RUNS) LINERATE_NEIGHBOUR_SECONDS=0.7 $(MAKE) --no-print-directory test-rust
+	@LINERATE_SIM_RUNS=$(QUICK_RUNS) LINERATE_NEIGHBOUR_SECONDS=0.7 LINERATE_QUICK=1 $(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python
 
 test-all: ## every test

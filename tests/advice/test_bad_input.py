@@ -140,6 +140,7 @@ def test_a_file_that_is_no_configuration_is_refused_at_once(data: bytes, tmp_pat
     assert time.monotonic() - start < _SECONDS_MAX
 
 
+@pytest.mark.long
 def test_a_configuration_of_many_ports_is_read_in_time(tmp_path: Path) -> None:
     path = tmp_path / "switch.txt"
     ports = "".join(f"interface Ethernet1/{number}\n  mtu 9216\n" for number in range(100_000))

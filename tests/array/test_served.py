@@ -87,6 +87,7 @@ def test_snapshots_stay(tmp_path: Path) -> None:
         assert [one.name for one in volume.snapshots] == ["before"]
 
 
+@pytest.mark.long
 def test_what_the_verbs_make_stays(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY) as portal:
         fine("array", "create-volume", "v2", "64m", "--lun", "7")
@@ -121,6 +122,7 @@ def test_promises_beyond_the_limit_are_refused(tmp_path: Path) -> None:
     assert 'pool "p0": 100 GiB would be provisioned; the limit is ' in refused.stderr
 
 
+@pytest.mark.long
 def test_two_disks_of_raid_6_fail_under_load(tmp_path: Path) -> None:
     """No I/O error, no wrong block; the spare takes over, the other one is replaced, and everything agrees."""
     (tmp_path / "load.toml").write_text(LOAD, "ascii")

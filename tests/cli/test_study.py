@@ -74,6 +74,7 @@ def test_a_study_runs_from_file_to_verdicts_and_report(file: Path, tmp_path: Pat
     assert len(list((place / "runs").iterdir())) == 6
 
 
+@pytest.mark.long
 def test_progress_as_json_is_one_object_per_line(file: Path, tmp_path: Path) -> None:
     done = linerate("study", "run", file, "--output", tmp_path / "out", "--json")
     types = [json.loads(line)["type"] for line in done.stdout.splitlines()]
@@ -81,6 +82,7 @@ def test_progress_as_json_is_one_object_per_line(file: Path, tmp_path: Path) -> 
     assert types.count("step") == 6
 
 
+@pytest.mark.long
 def test_check_names_what_was_changed_since_it_was_measured(file: Path, tmp_path: Path) -> None:
     place = tmp_path / "out"
     linerate("study", "run", file, "--output", place)
@@ -192,6 +194,7 @@ def test_mistakes_end_with_2_and_say_what_is_wrong(words: tuple[str, ...], messa
     assert message in done.stderr
 
 
+@pytest.mark.long
 def test_a_study_that_lacks_a_run_is_called_incomplete_everywhere(file: Path, tmp_path: Path) -> None:
     place = tmp_path / "out"
     linerate("run", file, "--output", place)
@@ -218,6 +221,7 @@ def test_a_study_that_lacks_a_run_is_called_incomplete_everywhere(file: Path, tm
     assert linerate("study", "check", place).returncode == 0
 
 
+@pytest.mark.long
 def test_check_names_a_run_directory_that_is_gone(file: Path, tmp_path: Path) -> None:
     place = tmp_path / "out"
     linerate("run", file, "--output", place)
@@ -228,6 +232,7 @@ def test_check_names_a_run_directory_that_is_gone(file: Path, tmp_path: Path) ->
     assert json.loads(linerate("study", "check", place, "--json").stdout)["damaged"]
 
 
+@pytest.mark.long
 def test_check_of_a_study_that_has_measured_nothing_says_so(file: Path, tmp_path: Path) -> None:
     place = tmp_path / "out"
     linerate("run", file, "--output", place)

@@ -149,6 +149,7 @@ def test_presets_are_listed_with_what_they_need() -> None:
     }
 
 
+@pytest.mark.long
 def test_studies_are_listed_with_duration_and_what_they_need() -> None:
     lines = linerate("studies").stdout.splitlines()
     told = json.loads(linerate("study", "list", "--json").stdout)["studies"]
@@ -168,6 +169,7 @@ ENCODINGS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("env", ENCODINGS)
 @pytest.mark.parametrize("words", [("run", "--help"), ("lab", "up", "--help"), ("studies",)])
 def test_a_terminal_without_unicode_ends_no_verb(words: tuple[str, ...], env: dict[str, str]) -> None:

@@ -58,6 +58,7 @@ def _command(tmp_path: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_hosts_by_ssh_make_one_run_and_ctrl_c_keeps_what_they_measured(tmp_path: Path) -> None:
     """How a run on hosts comes to its end by itself is in test_workers: each process takes seconds to begin."""
@@ -94,6 +95,7 @@ rd=rd1,wd=wd*,iorate=400,elapsed=3,interval=1
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_the_hosts_of_a_vdbench_file_get_what_it_deals_to_them(tmp_path: Path) -> None:
     """Two by SSH, under the user that the file names, and this machine without it."""

@@ -87,6 +87,7 @@ def _pair(own: Credential) -> tuple[str, str]:
     return own.private_key, own.certificate
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ["", "{}\n", "hello\n", '{"name": "load1"}\n'])
 def test_a_worker_without_an_assignment_says_who_starts_it(line: str) -> None:
     command = [sys.executable, "-m", "linerate.cluster.worker", "load1"]

@@ -182,6 +182,7 @@ def test_a_host_that_dies_degrades_the_result_and_keeps_its_spool(cluster: Clust
     assert (kept / "intervals.spool").stat().st_size > 0
 
 
+@pytest.mark.long
 def test_nothing_is_left_when_the_gathering_machine_dies(spools: Path) -> None:
     program = (
         "import signal\n"
@@ -215,6 +216,7 @@ def test_an_unreachable_volume_fails_the_step_with_the_host(cluster: Cluster) ->
         _on(cluster, "h1", "h2").start(cleared(next(iter(plan.steps())).spec))
 
 
+@pytest.mark.long
 def test_a_range_without_a_port_for_the_worker_is_told() -> None:
     """The scheduler has taken the only one."""
     with pytest.raises(HostError, match="host h1: the worker did not start: no port of 23161 can be used"):

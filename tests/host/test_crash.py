@@ -65,6 +65,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rootless", [True, False])
 def test_after_kill_9_restore_brings_every_value_back(
     rootless: bool, make_namespace: Callable[[bool], Namespace], tmp_path: Path

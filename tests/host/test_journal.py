@@ -234,6 +234,7 @@ def test_a_spoilt_journal_does_not_hold_the_others_up(
     assert main(["host", "restore"]) == 0
 
 
+@pytest.mark.long
 def test_of_commands_that_run_at_once_no_change_is_lost(namespace: Namespace) -> None:
     """Each is made under the lock and is in the journal, or was refused and changed nothing."""
     enter = [need.tool("nsenter"), "--target", str(namespace.pid), "--net"]

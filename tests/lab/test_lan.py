@@ -34,6 +34,7 @@ def measured(rights: str, tool: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["own", "iperf3"])
 @a_busy_machine_may_spoil
 def test_a_stream_fills_its_line_and_another_keeps_its_rate(tool: str, rights: str) -> None:

@@ -162,6 +162,7 @@ def test_a_command_that_ends_while_it_builds_leaves_nothing(how: signal.Signals,
         time.sleep(LOOK_S)
 
 
+@pytest.mark.long
 def test_two_labs_at_once_know_nothing_of_each_other(topology_file: Path) -> None:
     names = [unique("one"), unique("two")]
     holders = [hold(topology_file, name, who) for name, who in zip(names, ("root", "user"), strict=True)]
@@ -184,6 +185,7 @@ def _portal(lab: Lab) -> str:
     return "/".join(lab.volume_urls("h1")[0].url.split("/")[:3])
 
 
+@pytest.mark.long
 def test_what_runs_inside_ends_with_the_lab(topology_file: Path) -> None:
     name = unique("inside")
     holder = hold(topology_file, name, "user")

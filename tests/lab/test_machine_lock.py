@@ -142,6 +142,7 @@ def test_the_place_does_not_depend_on_the_user(tmp_path: Path, monkeypatch: pyte
     assert lock_file().parent == shared
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words", [("demo",), ("run", "demo", "--quick"), ("study", "run", "nagle"), ("lab", "up", "base-san")]
 )
@@ -164,6 +165,7 @@ def test_verbs_that_need_the_machine_are_refused_and_make_nothing(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.long
 def test_a_lab_that_is_up_keeps_no_study_out_but_a_run_inside_does(topology_file: Path) -> None:
     name = unique("idle")
     up = with_rights("user", (*COMMAND, "lab", "up", str(topology_file), "--name", name, "--wait"))

@@ -109,6 +109,7 @@ def disks_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         run("down", name, rights="user")
 
 
+@pytest.mark.long
 def test_a_name_in_use_is_refused_and_its_lab_stays(lab: Lab, topology_file: Path) -> None:
     again = run("up", str(topology_file), "--name", lab.name, rights="user")
     assert (again.returncode, again.stdout) == (2, "")

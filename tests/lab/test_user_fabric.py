@@ -170,6 +170,7 @@ def test_a_value_that_it_cannot_have_is_refused(user_lab: Lab) -> None:
     assert user_lab.links == before
 
 
+@pytest.mark.long
 def test_storage_and_lan_share_a_wire_by_vlan(tmp_path: Path) -> None:
     """Two interfaces on one port; each reaches its own network only."""
     file = tmp_path / "converged.toml"
@@ -195,6 +196,7 @@ def test_storage_and_lan_share_a_wire_by_vlan(tmp_path: Path) -> None:
     trace.assert_gone()
 
 
+@pytest.mark.long
 def test_a_dead_fabric_is_told(topology_file: Path, tmp_path: Path) -> None:
     file = tmp_path / "mortal.toml"
     file.write_text(f'fabric = "user"\n{TOPOLOGY}')

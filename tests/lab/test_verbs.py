@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from linerate.lab import Lab
 
 from tests.lab.conftest import COMMAND, TIMEOUT_S, TOPOLOGY, run, unique, with_rights
@@ -39,6 +40,7 @@ def test_show_as_json_holds_all_that_a_script_needs(lab: Lab) -> None:
     assert Path(shown["namespaces"]["h1"]).exists()
 
 
+@pytest.mark.long
 def test_show_without_a_name_lists_all_labs(lab: Lab, topology_file: Path) -> None:
     name = unique("other")
     last = _done("up", str(topology_file), "--name", name).splitlines()[-1]
@@ -64,6 +66,7 @@ stream = [{ name = "writes", size = "8k", read = 0 }]
 """
 
 
+@pytest.mark.long
 def test_a_load_inside_a_node_overwrites_the_labs_volumes_and_nothing_else(tmp_path: Path) -> None:
     storage = '{ disks = 4, disk_size = "64m", raid_level = "raid5" }'
     disks = f'storage = {storage}\nvolume = [{{ name = "v1", size = "32m" }}]\n'
@@ -89,6 +92,7 @@ def test_a_load_inside_a_node_overwrites_the_labs_volumes_and_nothing_else(tmp_p
         _done("down", name)
 
 
+@pytest.mark.long
 def test_link_changes_and_tells(lab: Lab) -> None:
     changed = _done("link", "a1.p0", "--rate", "100mbit", "--mtu", "9000", "--lab", lab.name)
     assert changed == "a1.p0  100mbit, MTU 9000, up\n"
@@ -99,6 +103,7 @@ def test_link_changes_and_tells(lab: Lab) -> None:
     )
 
 
+@pytest.mark.long
 def test_link_refuses_with_a_way_out(lab: Lab) -> None:
     for words, says in (
         (("h1.p0", "--delay", "200us"), "linerate lab up ... --fabric user"),
@@ -135,6 +140,7 @@ def test_a_shell_is_inside(lab: Lab) -> None:
     assert shell.stdout.strip() == lab.topology.node("a1").interfaces[0].mac
 
 
+@pytest.mark.long
 def test_probe_tells_what_is_there_and_what_is_not() -> None:
     probed = json.loads(_done("probe", "--json"))
     by_name = {part["name"]: part for part in probed["probed"]}

@@ -59,6 +59,7 @@ def _drop_what_comes(connection: Connection) -> None:
         return
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pdus", [_messages, _pings])
 @pytest.mark.parametrize("driver", ["epoll", "io_uring"])
 def test_a_flood_does_not_lengthen_a_run(

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import polars as pl
+import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
@@ -43,6 +44,7 @@ read = 50
 """
 
 
+@pytest.mark.long
 def test_data_stay_right_while_a_path_fails_and_comes_back(tmp_path: Path) -> None:
     volume = VolumeConfig(lun=0, name="v", size_bytes=64 << 20)
     portals = ("127.0.0.1:0", "127.0.0.1:0")

@@ -69,6 +69,7 @@ def _discovered(lab: Lab, address: str) -> bool:
     return lab.execute("h1", command).returncode == 0
 
 
+@pytest.mark.long
 def test_an_address_that_comes_is_served_at_once_and_one_that_goes_is_not(mpio: Lab) -> None:
     own = mpio.topology.node("a1").interfaces[0].address
     new = "10.231.1.150"

@@ -24,6 +24,7 @@ NOISES: dict[str, Noise] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("points", [10, 40])
 @pytest.mark.parametrize("noise", NOISES)
 def test_without_a_change_1_line_in_100_shows_one(noise: str, points: int) -> None:

@@ -54,6 +54,7 @@ def array_with_a_twentieth_of_a_cpu(folder: Path) -> Iterator[str]:
             process.communicate(timeout=30)
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @a_busy_machine_may_spoil
 def test_an_array_without_cpu_is_the_limit(tmp_path: Path) -> None:

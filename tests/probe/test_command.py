@@ -69,6 +69,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"iscsi://{portal}/{IQN}/0"
 
 
+@pytest.mark.long
 def test_text_and_trials(url: str) -> None:
     done = linerate("probe", url, "--seconds", "5")
     assert done.returncode == 0, done.stderr
@@ -86,6 +87,7 @@ def test_text_and_trials(url: str) -> None:
     ]
 
 
+@pytest.mark.long
 def test_json(url: str) -> None:
     options = ("--set", "iscsi.header_digest=crc32c", "--set", "iscsi.send_buffer_bytes=1048576")
     done = linerate("probe", url, "--seconds", "5", "--json", *options)
@@ -107,6 +109,7 @@ def test_json(url: str) -> None:
     }
 
 
+@pytest.mark.long
 def test_writes_need_a_word(url: str) -> None:
     done = linerate("probe", url, "--seconds", "5", "--write", "--overwrite", "all", "--json")
     assert done.returncode == 0, done.stderr

@@ -36,6 +36,7 @@ def all_cpus_busy() -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_other_programs_that_take_all_cpus_are_the_limit(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY) as portal, all_cpus_busy():

@@ -209,6 +209,7 @@ def far_side(*words: str) -> Iterator[int]:
             process.terminate()
 
 
+@pytest.mark.long
 def test_command(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY) as portal, far_side("127.0.0.1:0") as port:
         far = ("--raw", f"127.0.0.1:{port}")

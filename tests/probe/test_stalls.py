@@ -99,6 +99,7 @@ def test_each_size_is_a_stream_of_one_run_at_depth_1() -> None:
     assert spec.warmup_s + spec.elapsed_s == 2.0
 
 
+@pytest.mark.long
 def test_planted_stalls(tmp_path: Path) -> None:
     """The relay's 40 ms are found at the sizes that it holds back, and at no other."""
     with serving(tmp_path, ARRAY) as portal:

@@ -127,6 +127,7 @@ def test_names_cannot_inject(tmp_path: Path) -> None:
     assert evil in page.text
 
 
+@pytest.mark.long
 def test_the_page_is_written_once_into_the_run(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [LOAD])
     path = write_report(run)
@@ -154,6 +155,7 @@ def test_a_running_run_can_be_looked_at(tmp_path: Path) -> None:
     assert "the run is still going on" in page.text
 
 
+@pytest.mark.long
 def test_a_thousand_volumes_fit(tmp_path: Path) -> None:
     load = Load(intervals=3, warmup=0, volumes=1000, points=2, iops=200_000)
     text, page = report_of(make_run(tmp_path / "run", [load]))
@@ -176,6 +178,7 @@ def test_fifty_steps_of_many_volumes_fit(tmp_path: Path) -> None:
     assert all(f"rd1 (threads={n})" in page.text for n in range(1, 51))
 
 
+@pytest.mark.long
 def test_a_page_that_would_be_too_large_says_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The summary stays whole, details make room."""
     smallest = build.PageLimits(chart_bytes=0, volume_rows=0, steps=1, events=10, workload_characters=20)

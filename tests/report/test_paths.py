@@ -68,6 +68,7 @@ CABLE = PathLoad(
 )
 
 
+@pytest.mark.long
 def test_a_run_tells_its_paths_and_faults(tmp_path: Path) -> None:
     text, page = report_of(make_path_run(tmp_path / "run", [MESH, CABLE]))
     for words in (

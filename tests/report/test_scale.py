@@ -98,6 +98,7 @@ def test_the_record_is_kept_and_read(tmp_path: Path) -> None:
         ScaleRecord.open(tmp_path)
 
 
+@pytest.mark.long
 def test_the_page_of_a_study_with_searches(tmp_path: Path) -> None:
     page = study_page(run(place_of(tmp_path), StudyDisks()))
     text = render_study(page)

@@ -100,6 +100,7 @@ def test_runs_that_are_gone_do_not_hide_the_verdicts(directory: StudyDirectory, 
 # ---- run reports ----
 
 
+@pytest.mark.long
 def test_the_page_links_the_first_run_of_each_case(tmp_path: Path) -> None:
     directory = make_study_directory(tmp_path / "a study", blocks=2)
     write_run_reports(directory)
@@ -263,6 +264,7 @@ def test_less_cpu_for_less_work_is_no_gain(page: StudyPage) -> None:
 # ---- the verb ----
 
 
+@pytest.mark.long
 def test_the_verb_takes_a_study_and_a_run(
     directory: StudyDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

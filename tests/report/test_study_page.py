@@ -82,6 +82,7 @@ def test_a_study_without_results_has_a_page() -> None:
     assert "no setting was shown to help" in shown.text
 
 
+@pytest.mark.long
 def test_a_large_study_still_fits() -> None:
     page = sample_page()
     parts = page.workloads * 8

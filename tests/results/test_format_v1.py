@@ -38,6 +38,7 @@ def test_its_figures_are_the_ones_it_was_written_with(run: RunDirectory) -> None
     assert all(volume.total.quantiles for step in steps for volume in step.volumes)
 
 
+@pytest.mark.long
 def test_it_can_still_be_judged_and_reported(run: RunDirectory, tmp_path: Path) -> None:
     assert check_run(run).stamp == "caution"
     assert write_report(run, tmp_path / "report.html").stat().st_size > 50_000

@@ -14,6 +14,7 @@ from linerate.workload import LunMap, Overrides, load_workload
 from tests.scale.test_command import workload
 
 
+@pytest.mark.long
 def test_the_record_holds_every_run_that_was_made(tmp_path: Path) -> None:
     file = workload(tmp_path, "0.2s", "0.1s")
     plan = load_workload(Path(file), overrides=Overrides(luns=LunMap({"*": "null:64m"})))

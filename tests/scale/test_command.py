@@ -90,6 +90,7 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
     assert "a search has no vdbench output" in refused.stderr
 
 
+@pytest.mark.long
 def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
     file = workload(tmp_path)
     options = ("--virtual-time", drives, "--target", "array:on-raid10", "--output", str(tmp_path / "out"))
@@ -109,6 +110,7 @@ def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
     assert not (tmp_path / "three").exists()
 
 
+@pytest.mark.long
 def test_volumes_and_rate(tmp_path: Path) -> None:
     file = workload(tmp_path, "0.2s", "0.1s", volumes=4)
     common = ("--target", "null:64m", "--until", "p99=1s", "--json")

@@ -27,6 +27,7 @@ from tests.cluster.test_hosts import SSH
 from tests.scale.test_command import workload
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_hosts_by_ssh_are_added_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()

@@ -161,6 +161,7 @@ def test_every_run_is_in_the_journal_with_a_seed_of_its_own(tmp_path: Path) -> N
     assert first.in_flight == 2 * len(volumes.volumes)
 
 
+@pytest.mark.long
 def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     after = 33
     whole = run(place_of(tmp_path / "whole"), Disks())
@@ -194,12 +195,14 @@ def test_a_void_run_does_not_count_and_is_made_again(tmp_path: Path) -> None:
     assert counted == len(entries) - 1
 
 
+@pytest.mark.long
 def test_headroom_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
     done = run(place_of(tmp_path, TEXT.replace("headroom = false", "down = false")), Disks())
     purposes = {run.purpose for one in searches(done) for run in one.procedure.runs}
     assert purposes == {"up", "headroom"}
 
 
+@pytest.mark.long
 def test_a_case_that_misses_or_keeps_the_threshold_at_every_load(tmp_path: Path) -> None:
     never = run(place_of(tmp_path / "never", TEXT.replace("20ms", "6ms")), Disks())
     assert judged(never).judgement.effects == ()

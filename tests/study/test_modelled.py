@@ -62,6 +62,7 @@ def test_settings_of_networks_and_hosts_are_refused(laboratory: VirtualLaborator
     assert set_up.readback == {"array.raid_level": "raid0", "outstanding": 3}
 
 
+@pytest.mark.long
 def test_a_run_is_computed_with_its_disks_interval_by_interval(
     study: Study, laboratory: VirtualLaboratory, tmp_path: Path
 ) -> None:

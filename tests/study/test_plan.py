@@ -110,6 +110,7 @@ def test_what_is_decided_is_not_run_again_when_a_study_is_extended(place: Path) 
     assert after.steps == before.steps
 
 
+@pytest.mark.long
 def test_an_extended_study_divides_its_error_rate_among_its_looks(place: Path) -> None:
     measured = blocks_of(conducted(place))
     planned = judged(StudyDirectory.open(place)).judgement.looks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import PurePosixPath
 
 from tests.tidy.tree import bare_rust, text, tracked
@@ -62,6 +63,7 @@ class Crate:
         return None
 
 
+@cache
 def crates() -> dict[str, Crate]:
     """The crates of the workspace, by folder."""
     files: defaultdict[str, dict[Path, str]] = defaultdict(dict)

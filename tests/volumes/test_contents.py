@@ -135,6 +135,7 @@ def test_short_volumes_are_read_as_far_as_they_go(size_bytes: int) -> None:
     assert contents_of(_ends(b"\xff" * size_bytes)).names == ()
 
 
+@pytest.mark.long
 def test_data_at_random_have_no_known_kind() -> None:
     dice = random.Random(20261123)
     for _ in range(200):

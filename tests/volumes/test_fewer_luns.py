@@ -101,6 +101,7 @@ def test_a_preset_whose_first_lun_is_not_there_says_so(two: EmbeddedArray, tmp_p
     assert "no such LUN" in done.stderr
 
 
+@pytest.mark.long
 def test_a_preset_fits_an_array_file_in_virtual_time(tmp_path: Path) -> None:
     file = tmp_path / "drives.toml"
     file.write_text(linerate("array", "examples", "drives").stdout)
@@ -111,6 +112,7 @@ def test_a_preset_fits_an_array_file_in_virtual_time(tmp_path: Path) -> None:
     assert "of each volume, not 100g" in done.stdout
 
 
+@pytest.mark.long
 def test_a_dry_run_names_the_volume_that_is_not_there_and_looks_at_the_others(
     two: EmbeddedArray, tmp_path: Path
 ) -> None:

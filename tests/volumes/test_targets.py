@@ -67,6 +67,7 @@ def test_a_file_is_made_only_if_that_was_asked_for(tmp_path: Path) -> None:
     assert [path.stat().st_size for path in sorted(tmp_path.glob("*.img"))] == [MIB, MIB]
 
 
+@pytest.mark.long
 def test_a_vdbench_file_with_a_size_makes_its_file(tmp_path: Path) -> None:
     done = _run(tmp_path, text=VDBENCH.format(lun="made.img", size=""))
     assert done.returncode == 2

@@ -50,6 +50,7 @@ def test_without_a_name_the_newest_directory_is_watched(tmp_path: Path) -> None:
     assert directory_to_watch(None, tmp_path, wait=False) == tmp_path / "a"
 
 
+@pytest.mark.long
 def test_the_page_beside_a_command_lasts_as_long_as_the_command(path_run: RunDirectory) -> None:
     with page_beside("directory", str(path_run.path)) as url:
         assert _status(url) == 200
@@ -57,6 +58,7 @@ def test_the_page_beside_a_command_lasts_as_long_as_the_command(path_run: RunDir
         _status(url)
 
 
+@pytest.mark.long
 def test_a_run_with_its_page_prints_the_address_beside_the_json_lines(tmp_path: Path) -> None:
     (tmp_path / "w.vdb").write_text(
         "sd=sd1,lun=null:1g\nwd=wd1,sd=sd1,xfersize=4k\nrd=rd1,wd=wd1,elapsed=2,interval=1,iorate=100\n"

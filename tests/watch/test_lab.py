@@ -178,6 +178,7 @@ def test_what_the_lab_refuses_is_told_in_the_question(tab: Tab, lab: Lab) -> Non
         assert tab.value(IS_OPEN) is True
 
 
+@pytest.mark.long
 def test_a_lab_that_goes_down_is_told_and_one_of_its_name_is_shown_again(
     tab: Tab, topology_file: Path
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_study_is_shown_with_its_comparisons(tab: Tab, tmp_path: Path, width: 
         _is_sound(tab, client)
 
 
+@pytest.mark.long
 def test_the_page_follows_a_run_from_before_its_start_to_its_end(tab: Tab, tmp_path: Path) -> None:
     place = tmp_path / "later"
     points = "document.querySelectorAll('#steps tbody tr').length"

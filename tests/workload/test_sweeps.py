@@ -51,6 +51,7 @@ def test_vdbench_loops(read: Read, rd: str, parts: tuple[str, ...]) -> None:
     _refused(lambda: read(text), "w.vdb:3: rd=rd1: ", f"at most {RUNS_MAX:,}", *parts)
 
 
+@pytest.mark.long
 def test_runs_of_several_rds_add_up(read: Read) -> None:
     loop = "forthreads=(1-6000,1)"
     text = BASE + f"rd=rd1,wd=wd1,{loop}\nrd=rd2,wd=wd1,{loop}\n"

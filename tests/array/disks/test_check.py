@@ -123,6 +123,7 @@ def test_both_copies_of_a_pools_metadata_are_looked_at(tmp_path: Path) -> None:
         copy.write_bytes(whole)
 
 
+@pytest.mark.long
 def test_mistakes_in_the_file_end_with_2(lab: Path) -> None:
     for old, new, message in (
         ('level = "raid6"', 'level = "raid7"', "lab.toml:12: storage.raid_sets[0].level"),

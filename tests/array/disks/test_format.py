@@ -37,6 +37,7 @@ def _files(folder: Path, level: str) -> list[Path]:
     return [folder / f"d{number}.img" for number in range(DISKS[level])]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", DISKS)
 def test_a_volume_is_read_from_its_disks(tmp_path: Path, level: str) -> None:
     _serve_and_write(tmp_path, _array(level, 'kind = "raid"\nraid_set = "r0"'), PLACES)

@@ -150,6 +150,7 @@ def test_a_missing_member_is_reported_and_not_made(served_once: Path) -> None:
         assert not lost.exists()
 
 
+@pytest.mark.long
 def test_a_disk_that_failed_is_listed_as_failed(served_once: Path) -> None:
     with serving(served_once, ARRAY):
         fine("array", "fail-disk", "d1", "--yes", "--wait")
@@ -161,6 +162,7 @@ def test_a_disk_that_failed_is_listed_as_failed(served_once: Path) -> None:
         assert (disks["d1"].state, disks["d1"].raid_set) == ("out", "r0")
 
 
+@pytest.mark.long
 def test_a_new_disk_that_holds_something_is_not_overwritten(served_once: Path) -> None:
     new = served_once / "new.img"
     new.write_bytes(b"precious" + bytes((24 << 20) - 8))
@@ -186,6 +188,7 @@ def test_a_start_that_fails_leaves_no_files(tmp_path: Path) -> None:
     assert not places(tmp_path / "lab.toml")[0].exists()
 
 
+@pytest.mark.long
 def test_disks_older_than_the_record_are_refused(served_once: Path) -> None:
     """Served without a disk, then with that one alone: what was written since would be missing without a word."""
     text = (

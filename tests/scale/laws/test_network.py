@@ -84,6 +84,7 @@ def test_the_delay_is_found_and_loads_have_several_customers() -> None:
             assert law.rate(load) == pytest.approx(RATES[factor * load - 1], rel=0.005)
 
 
+@pytest.mark.long
 def test_intervals_hold_loads_that_were_held_out() -> None:
     """With ten loads an interval can have at most 10 of 11. It is of a measured rate: the mean of three runs.
 

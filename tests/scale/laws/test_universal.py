@@ -39,6 +39,7 @@ def test_equal_disks_have_contention_and_no_peak() -> None:
     assert peak(law) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [0.005, 0.03])
 @pytest.mark.parametrize("case", ["law", "disks behind a delay"])
 def test_intervals_hold_loads_that_were_not_measured(case: str, noise: float) -> None:

@@ -92,6 +92,7 @@ def laboratory(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return HostLaboratory(tmp_path, Consent.nothing())
 
 
+@pytest.mark.long
 def test_each_case_loads_the_volumes_of_its_host_and_is_compared(
     study: Study, tmp_path: Path, laboratory: HostLaboratory
 ) -> None:
@@ -157,6 +158,7 @@ settings = { load.host = "h1" }
         parse_study(text)
 
 
+@pytest.mark.long
 def test_the_shipped_study_plans_and_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
     study = load_study("virtualized")
     assert [case.settings for case in study.cases] == [{"load.host": "hypervisor"}, {"load.host": "guest"}]

@@ -21,7 +21,7 @@ from tests.support import need
 
 from .random_jobs import LOAD, job_file, wrong_job_file
 
-SEEDS = range(200)
+SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(40, 200))]
 _TOKEN = re.compile(r" --([a-z_]+)(?:=(.*?))?(?= --[a-z_]+[= ]| *$)", re.DOTALL)
 _STARTED = re.compile(
     r"^(.*): \(g=\d+\): rw=(\w+), bs=\(R\) (\S+)B-(\S+)B, \(W\) (\S+)B-(\S+)B,.*iodepth=(\d+)$"

@@ -40,6 +40,7 @@ def test_a_job_file_runs(tmp_path: Path) -> None:
     assert [step.spec["volumes"][0]["outstanding"] for step in run.manifest.steps] == [8, 1]
 
 
+@pytest.mark.long
 def test_results_as_fios_json(tmp_path: Path) -> None:
     (tmp_path / "w.fio").write_text(JOBS.replace("rw=write", "rw=randrw\nrate_iops=500"))
     words = ("DISK=x", "--map", "x=null:64m", "--output", "run", "--no-report", "--fio-json", "out.json")

@@ -24,7 +24,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use support::wait_for;
+use support::{slow_drivers, wait_for};
 
 pub(crate) const EVIL: &str = "iqn.2026-11.lab.linerate:evil";
 pub(crate) const HONEST: &str = "iqn.2026-11.lab.linerate:honest";
@@ -81,7 +81,7 @@ fn neighbours(addr: SocketAddr, stop: &Arc<AtomicBool>) -> Vec<thread::JoinHandl
 /// Runs an attack beside two neighbours, one on a memory volume and one on a file.
 fn survives(attack: Attack) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    for driver in ["epoll", "auto"] {
+    for driver in slow_drivers() {
         let memory = std::path::Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let array = array(driver, &dir);

@@ -25,6 +25,12 @@ use std::{
 pub(crate) const IQN: &str = "iqn.2026-11.lab.linerate:test";
 pub(crate) const SIZE_BYTES: u64 = 64 << 20;
 
+/// The drivers to test where a test takes seconds on each: both, or with `LINERATE_QUICK` set (`make test`) the usual
+/// one.
+pub(crate) fn slow_drivers() -> &'static [&'static str] {
+    if std::env::var_os("LINERATE_QUICK").is_some() { &["auto"] } else { &["epoll", "auto"] }
+}
+
 /// An array with one memory volume; `extra` is added to the configuration.
 pub(crate) fn array(extra: &str) -> Array {
     array_of(r#""kind": "memory""#, extra)

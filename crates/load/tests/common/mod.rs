@@ -55,6 +55,12 @@ pub(crate) fn run_well(spec: RunSpec) -> (Vec<Interval>, Interval) {
     (intervals, summary.total)
 }
 
+/// The drivers to test where a test takes seconds on each: both, or with `LINERATE_QUICK` set (`make test`) the usual
+/// one.
+pub(crate) fn slow_drivers() -> &'static [&'static str] {
+    if std::env::var_os("LINERATE_QUICK").is_some() { &["auto"] } else { &["epoll", "auto"] }
+}
+
 /// Makes up to three attempts: another program on the machine may disturb a measured time once. `Err` has the measured
 /// values.
 pub(crate) fn within_three_attempts(attempt: impl Fn() -> Result<(), String>) {

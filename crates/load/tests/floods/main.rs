@@ -10,7 +10,7 @@
 mod common;
 mod peer;
 
-use common::{spec, stream};
+use common::{slow_drivers, spec, stream};
 use linerate_load::{Interval, Run, RunEvent, read_ends};
 use peer::{IQN, Peer, listen};
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ fn of_kind<'a>(interval: &'a Interval, kind: &str) -> Vec<&'a RunEvent> {
 
 fn ends_in_time(script: fn(&mut Peer) -> io::Result<()>) -> Vec<Interval> {
     let mut all = Vec::new();
-    for driver in ["epoll", "io_uring"] {
+    for driver in slow_drivers() {
         let (intervals, took_s) = load(script, driver);
         assert!(took_s < ELAPSED_S + SLACK_S, "{driver}: {ELAPSED_S} s took {took_s:.1} s");
         let (total, each) = intervals.split_last().unwrap();
@@ -212,7 +212,7 @@ fn a_volume_that_never_opens_is_given_up() {
         assert!(took_s < 10.0, "{driver}: it took {took_s:.1} s: {error}");
         assert!(error.to_string().contains("sd1"), "{error}");
     };
-    for driver in ["epoll", "io_uring"] {
+    for driver in slow_drivers() {
         open(0, |peer| peer.serve(|_| false), driver);
         open(32, |peer| flood(peer, true, |peer| message(peer, 255)), driver);
         open(32, |_| Ok(()), driver);
@@ -229,7 +229,7 @@ fn a_volume_that_never_opens_is_given_up() {
 /// Reading the ends of a LUN ends in time as well, and reports the missing ends.
 #[test]
 fn ends_that_are_never_sent() {
-    for driver in ["epoll", "io_uring"] {
+    for driver in slow_drivers() {
         let url = format!("iscsi://{}/{IQN}/0", listen(32, |peer| peer.serve(|reads| reads == 1)));
         let limits = json!({"command_timeout_s": 0.5, "ping_timeout_s": 0.3, "replacement_timeout_s": 0.5,
             "login_timeout_s": 0.5});
