@@ -186,3 +186,16 @@ def test_a_rate_makes_a_load_one_that_is_paced(study: Study) -> None:
     assert isinstance(arrival, OpenArrival)
     assert arrival.rate_iops == 20
     assert loaded(spec, {}).arrival == spec.arrival
+
+
+def test_settings_of_shares_change_the_sessions_of_every_volume_and_nothing_else() -> None:
+    spec = RunSpec(
+        name="r",
+        volumes=(VolumeSpec(name="v1", url="smb://nas:445/share/f", smb=SmbSpec(command_timeout_s=5.0)),),
+        streams=(StreamSpec(name="s", volumes=("v1",)),),
+    )
+    changed = loaded(spec, {"smb.signing": True, "smb.encryption": "aes-128-gcm", "smb.dialect": "3.1.1"})
+    wanted = SmbSpec(signing="on", encryption="aes-128-gcm", dialect="3.1.1", command_timeout_s=5.0)
+    assert changed.volumes[0].smb == wanted
+    assert loaded(spec, {}) == spec
+    assert changed.volumes[0].model_copy(update={"smb": spec.volumes[0].smb}) == spec.volumes[0]

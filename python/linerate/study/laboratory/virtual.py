@@ -27,9 +27,11 @@ from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.precondition import precondition
 from linerate.study.laboratory.settings import (
+    NO_SHARE,
     beyond_kernel_settings,
     changed_topology,
     has_lan,
+    is_of_shares,
     replicates,
     topology_values,
 )
@@ -140,12 +142,16 @@ class _Up:
         return SetUp({**self._settings, **topology_values(self._settings), **readback}, refused)
 
     def _unfit(self, settings: Settings) -> dict[str, str]:
-        """What the fabric could be given, and would then carry something else than a wire does."""
+        """What this SAN lacks; and what the fabric could be given, and would then carry something else than a wire
+        does."""
+        unfit: dict[str, str] = {}
         if self._lab.fabric == "kernel" and settings.get("lso") in ("on", True):
-            return {
-                "lso": "the kernel fabric would shape whole segments, not frames; the user fabric cuts them"
-            }
-        return {}
+            unfit["lso"] = (
+                "the kernel fabric would shape whole segments, not frames; the user fabric cuts them"
+            )
+        if not any(array.kind == "nas" for array in self._as_built.arrays):
+            unfit |= {name: NO_SHARE for name in settings if is_of_shares(name)}
+        return unfit
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Runs the workload from every host of the lab, with its LAN streams beside it."""
@@ -207,7 +213,10 @@ class _Up:
             for array in self._as_built.arrays:
                 for volume in array.volumes if arrays is None or array.name in arrays else ():
                     if ways := paths.get(f"{array.name}.{volume.name}"):
-                        url = f"iscsi://{ways[0].portal}/{array.target}/{volume.lun}"
+                        url = array.url(volume, ways[0].array_address)
+                        if array.kind == "nas":
+                            yield Placed(url, namespace, access=self._lab.smb_login())
+                            continue
                         specs = path_specs(ways, self._settings)
                         yield Placed(url, namespace, ways[0].host_address, paths=specs)
 
