@@ -16,6 +16,7 @@ from linerate.study.laboratory.settings import (
     loaded,
     topology_values,
 )
+from linerate.workload import RunSpec, SmbSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import OpenArrival
 
 CHECKED = {"toe": "on", "isoe": "on", "rss_profile": "numa", "mtu": 9000, "delayed_ack": "off"}

@@ -24,7 +24,7 @@ PREFIX_LENGTH = 24
 """Of every network."""
 ISCSI_PORT = 3260
 SMB_PORT = 445
-MEMORY_FOLDER = "/dev/shm"  # noqa: S108
+MEMORY_FOLDER = "/dev/shm"
 """Where files in memory are on Linux; those of a lab are on a tmpfs of its own there."""
 TEAM_LINKS_MAX = 16
 

@@ -265,10 +265,14 @@ class _Reader:
                 self._error((*key, "port", number, name), "a port of a NAS has none")
         if table.target is not None and not _SHARE_NAME.fullmatch(table.target):
             self._error(
-                (*key, "target"), f"{table.target} is no name of a share", "letters, digits, - and _, at most 80"
+                (*key, "target"),
+                f"{table.target} is no name of a share",
+                "letters, digits, - and _, at most 80",
             )
         if table.folder is not None and Path(table.folder).is_relative_to(MEMORY_FOLDER):
-            self._error((*key, "folder"), f"{MEMORY_FOLDER} of a lab is its own", "leave folder out for memory")
+            self._error(
+                (*key, "folder"), f"{MEMORY_FOLDER} of a lab is its own", "leave folder out for memory"
+            )
 
     def _storage(self, key: Key, table: ArrayTable) -> Storage | None:
         if table.storage is None:

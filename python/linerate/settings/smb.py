@@ -40,10 +40,10 @@ SETTINGS = (
         title="SMB dialect",
         applier="load",
         kind=Choice(("2.1", "3.0", "3.0.2", "3.1.1")),
-        default="the latest of the server",
+        default="the latest",
         field=ModelField("smb", "dialect"),
         elsewhere=(("Windows", "Smb2DialectMin, Smb2DialectMax"), ("Samba", "client max protocol")),
-        doc="""The only dialect that is offered to the server. Later dialects have faster signatures, 3.1.1 protects the
-        logon itself.""",
+        doc="""The only dialect that is offered to the server. Without it all are, and the server takes the latest of
+        them. Later dialects have faster signatures, 3.1.1 protects the logon itself.""",
     ),
 )

@@ -1,7 +1,7 @@
 """The NAS of a lab: Samba's smbd in the array's namespace, with one share and one user.
 
-Its state and, unless the topology names a folder, its files are on a tmpfs that only the lab sees and that ends with it.
-As root of a user namespace smbd cannot give its groups up and ends. As any other user it works, so it has a user
+Its state and, unless the topology names a folder, its files are on a tmpfs that only the lab sees, and that ends with
+the lab. As root of a user namespace smbd cannot give its groups up and ends. As any other user it works, so it has a user
 namespace of its own, in which it is the user 65534 that every passwd file has.
 """
 
@@ -117,7 +117,9 @@ class NasServers:
         # Only this thread moves, and its children are born where it is.
         with node.visit():
             if not write_sysctl("net.ipv4.ip_unprivileged_port_start", "0"):
-                raise HostError(f"the NAS {array.name} may not use port {SMB_PORT}", "use Linux 4.11 or later")
+                raise HostError(
+                    f"the NAS {array.name} may not use port {SMB_PORT}", "use Linux 4.11 or later"
+                )
             added = (*as_user, tools["pdbedit"], "-s", str(configuration), "-a", "-t", "-u", _user())
             _run(array, added, f"{self._secret}\n{self._secret}\n")
             served = (*as_user, tools["smbd"], "--foreground", "--no-process-group", "-s", str(configuration))
