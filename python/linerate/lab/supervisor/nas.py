@@ -1,8 +1,8 @@
 """The NAS of a lab: Samba's smbd in the array's namespace, with one share and one user.
 
 Its state and, unless the topology names a folder, its files are on a tmpfs that only the lab sees, and that ends with
-the lab. As root of a user namespace smbd cannot give its groups up and ends. As any other user it works, so it has a user
-namespace of its own, in which it is the user 65534 that every passwd file has.
+the lab. As root of a user namespace smbd cannot give its groups up and ends. As any other user it works, so it has a
+user namespace of its own, in which it is the user 65534 that every passwd file has.
 """
 
 from __future__ import annotations
@@ -123,8 +123,13 @@ class NasServers:
             added = (*as_user, tools["pdbedit"], "-s", str(configuration), "-a", "-t", "-u", _user())
             _run(array, added, f"{self._secret}\n{self._secret}\n")
             served = (*as_user, tools["smbd"], "--foreground", "--no-process-group", "-s", str(configuration))
-            pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            daemon = subprocess.Popen(served, start_new_session=True, **pipes)
+            daemon = subprocess.Popen(
+                served,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # when it ends, it ends its whole process group
+            )
             _await_service(array, daemon, log)
         return daemon.pid
 
