@@ -11,6 +11,7 @@ from linerate.san.reader import TOPOLOGIES
 from linerate.study import Study, load_study, parse_study
 from linerate.study.file.factors import combinations
 from linerate.study.file.reader import STUDIES
+from linerate.workload.spec import SizeMix
 
 from tests.study.conftest import TEXT
 
@@ -164,3 +165,11 @@ def test_a_case_without_settings_is_the_baseline_once_more() -> None:
     again = study.case("again")
     assert again.changed == ()
     assert again.settings == study.baseline.settings
+
+
+def test_a_run_of_a_sweep_is_named_by_its_label() -> None:
+    study = load_study("smb-sizes")
+    sizes = {one.name: one.spec.streams[0].sizes for one in study.workloads if one.spec is not None}
+    assert len(sizes) == 33
+    assert sizes["write-8k"] == SizeMix.one(8192)
+    assert sizes["mixed-1m"] == SizeMix.one(1 << 20)

@@ -16,6 +16,7 @@ from linerate.study.laboratory.settings import (
     loaded,
     topology_values,
 )
+from linerate.study.laboratory.shares import NO_LUN, NO_SHARE, unfit_for
 from linerate.workload import RunSpec, SmbSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import OpenArrival
 
@@ -200,3 +201,16 @@ def test_settings_of_shares_change_the_sessions_of_every_volume_and_nothing_else
     assert changed.volumes[0].smb == wanted
     assert loaded(spec, {}) == spec
     assert changed.volumes[0].model_copy(update={"smb": spec.volumes[0].smb}) == spec.volumes[0]
+
+
+def test_settings_that_volumes_cannot_have_are_refused_with_the_reason() -> None:
+    asked = {
+        "smb.signing": "on",
+        "nagle": "on",
+        "multipath.policy": "round_robin",
+        "outstanding": 4,
+        "mtu": 9000,
+    }
+    assert unfit_for([False], asked) == {"smb.signing": NO_SHARE}
+    assert unfit_for([True, False], asked) == {}
+    assert unfit_for([True], asked) == {"nagle": NO_LUN, "multipath.policy": NO_LUN}

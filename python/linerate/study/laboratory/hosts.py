@@ -26,7 +26,7 @@ from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.measure import LaboratoryRun, measure, placed
 from linerate.study.laboratory.places import loading, owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
-from linerate.study.laboratory.settings import NO_SHARE, is_of_shares
+from linerate.study.laboratory.shares import unfit_for
 from linerate.study.model import RealHost, San, Settings, SettingValue, Study, Workload
 from linerate.volumes import Cleared, Consent, Look, written
 from linerate.workload import RunSpec
@@ -111,7 +111,8 @@ class HostLaboratory:
     def apply(self, settings: Settings) -> SetUp:
         """See `Laboratory`. A setting that one host lacks is refused, and the others are left without it."""
         up = self._opened
-        refused = {name: why for name in settings if (why := _not_here(name, up.loading))}
+        refused = unfit_for((is_share(url) for host in up.loading for url in host.volumes), settings)
+        refused |= {name: why for name in settings if (why := _not_here(name))}
         wanted = {
             name: value for name, value in settings.items() if name not in refused and _is_of_host(name)
         }
@@ -279,10 +280,8 @@ def _kernel(applier: _HostApplier) -> str:
     return str(applier.facts["kernel"]) if isinstance(applier, RemoteSettings) else platform.release()
 
 
-def _not_here(name: str, hosts: Iterable[RealHost]) -> str:
+def _not_here(name: str) -> str:
     """Why hosts that exist cannot have a setting; empty if nothing here forbids it."""
-    if is_of_shares(name) and not any(is_share(url) for host in hosts for url in host.volumes):
-        return NO_SHARE
     if applied_by(name) in ("faults", "multipath"):
         return "only a virtual SAN has the paths and faults that it needs"
     if name not in catalogue() and is_of_topology(name):

@@ -32,9 +32,6 @@ from linerate.study.laboratory.multipath import multipathed, paths_of
 from linerate.study.model import Settings, SettingValue
 from linerate.workload import RunSpec, SmbSpec, StreamSpec
 
-NO_SHARE = "no volume of this SAN is a file on an SMB share"
-"""Why a case cannot have a setting of SMB sessions."""
-
 
 def is_of_storage(name: str) -> bool:
     """Whether a setting is one of the disks behind an array's volumes."""
@@ -46,12 +43,6 @@ def is_of_load(name: str) -> bool:
     """Whether a setting is one of the load itself, and neither of its sessions nor of their paths."""
     field = model_field(name)
     return name == "outstanding" or (field is not None and field.part in ("run", "volume"))
-
-
-def is_of_shares(name: str) -> bool:
-    """Whether a setting is one of the SMB sessions in which files on shares are opened."""
-    field = model_field(name)
-    return field is not None and field.part == "smb"
 
 
 def check_setting(name: str, value: SettingValue) -> None:

@@ -27,14 +27,13 @@ from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of
 from linerate.study.laboratory.precondition import precondition
 from linerate.study.laboratory.settings import (
-    NO_SHARE,
     beyond_kernel_settings,
     changed_topology,
     has_lan,
-    is_of_shares,
     replicates,
     topology_values,
 )
+from linerate.study.laboratory.shares import unfit_for
 from linerate.study.model import San, Settings, SettingValue, Workload
 from linerate.volumes import Consent
 
@@ -149,9 +148,7 @@ class _Up:
             unfit["lso"] = (
                 "the kernel fabric would shape whole segments, not frames; the user fabric cuts them"
             )
-        if not any(array.kind == "nas" for array in self._as_built.arrays):
-            unfit |= {name: NO_SHARE for name in settings if is_of_shares(name)}
-        return unfit
+        return unfit | unfit_for((array.kind == "nas" for array in self._as_built.arrays), settings)
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Runs the workload from every host of the lab, with its LAN streams beside it."""
