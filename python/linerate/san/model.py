@@ -251,7 +251,7 @@ class Path(FrozenSpec):
 
     @property
     def portal(self) -> str:
-        """Address and port of the array's end."""
+        """Address and port of an iSCSI array's end."""
         return f"{self.array_address}:{ISCSI_PORT}"
 
 
