@@ -173,3 +173,27 @@ def test_a_run_of_a_sweep_is_named_by_its_label() -> None:
     assert len(sizes) == 33
     assert sizes["write-8k"] == SizeMix.one(8192)
     assert sizes["mixed-1m"] == SizeMix.one(1 << 20)
+
+
+HOSTS = """
+title = "A share"
+[[san]]
+host = [{ name = "here", devices = ["lo"], volumes = ["URL"] }]
+[[workload]]
+name = "read"
+file = "chelsio.toml"
+run = "read size=8k"
+metric = "iops"
+[[case]]
+name = "signed"
+settings = { smb.signing = "on" }
+"""
+
+
+def test_the_password_of_a_share_is_wanted_where_the_study_runs_and_not_in_its_file() -> None:
+    (san,) = parse_study(HOSTS.replace("URL", "smb://backup@nas/disks/test.img")).sans
+    assert san.hosts[0].volumes == ("smb://backup@nas/disks/test.img",)
+    with pytest.raises(UserError) as caught:
+        parse_study(HOSTS.replace("URL", "smb://backup%hidden@nas/disks/test.img"))
+    assert "LINERATE_SMB_PASSWORD" in f"{caught.value.message} {caught.value.hint}"
+    assert "hidden" not in f"{caught.value.message} {caught.value.hint}"
