@@ -1,7 +1,7 @@
 //! An address that guesses CHAP secrets gets few attempts over all its connections; other addresses do not wait for it.
 
 use crate::support::{
-    Client,
+    Client, is_quick,
     logins::{Who, status},
 };
 use linerate_iscsi_proto::{chap::Algorithm, pdu::LoginStatus};
@@ -112,7 +112,8 @@ impl Guessing {
 #[test]
 fn many_connections_guess_no_faster_than_one() {
     let _alone = crate::alone();
-    for name in [|_| HOST.into(), |number| format!("{HOST}{number}")] as [fn(usize) -> String; 2] {
+    let names: [fn(usize) -> String; 2] = [|_| HOST.into(), |number| format!("{HOST}{number}")];
+    for name in names.into_iter().take(if is_quick() { 1 } else { 2 }) {
         let array = guarded();
         let rate = Guessing::start(array.portals()[0], name).end();
         eprintln!("{rate:.2} guesses per second");
