@@ -54,7 +54,7 @@ pub(crate) fn run_error(error: &RunError) -> PyErr {
             "correct the workload file or the target; `linerate discover` shows the targets and LUNs of an iSCSI array"
         }
         Blame::Peer => {
-            "see whether the array or file server is up and reachable, and its log; `linerate discover` tries an iSCSI array"
+            "see whether the array or server is up and reachable, and its log; `linerate discover` tries an iSCSI array"
         }
         Blame::Host => "see `linerate run --help` for the driver, CPU and file options",
         Blame::Us => "please report this with the run directory",
