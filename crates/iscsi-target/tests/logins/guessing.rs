@@ -112,8 +112,11 @@ impl Guessing {
 #[test]
 fn many_connections_guess_no_faster_than_one() {
     let _alone = crate::alone();
-    let names: [fn(usize) -> String; 2] = [|_| HOST.into(), |number| format!("{HOST}{number}")];
-    for name in names.into_iter().take(if is_quick() { 1 } else { 2 }) {
+    if is_quick() {
+        eprintln!("skipped: it takes 10 s; make test-all runs it");
+        return;
+    }
+    for name in [|_| HOST.into(), |number| format!("{HOST}{number}")] as [fn(usize) -> String; 2] {
         let array = guarded();
         let rate = Guessing::start(array.portals()[0], name).end();
         eprintln!("{rate:.2} guesses per second");
