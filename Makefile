@@ -19,7 +19,7 @@ RUST_FILES := $(shell find crates -name '*.rs' -not -path 'crates/sim/*' -not -p
 SECONDS ?= 60
 SEED ?=
 RUNS ?= 10000
-QUICK_RUNS := 20
+QUICK_RUNS := 8
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,8 @@ demo: $(VENV)/.core ## a virtual SAN: default settings against jumbo frames, sma
 dev: $(VENV)/.core $(VENV)/.dev ## the tool (.venv/bin/linerate) and everything that tests and lints need
 
 test: ## the quick tests, under 8 minutes: Rust with few seeds, then Python without those marked long
-	@LINERATE_SIM_RUNS=$(QUICK_RUNS) LINERATE_NEIGHBOUR_SECONDS=0.7 LINERATE_QUICK=1 $(MAKE) --no-print-directory test-rust
+	@LINERATE_SIM_RUNS=$(QUICK_RUNS) PROPTEST_CASES=64 LINERATE_NEIGHBOUR_SECONDS=0.7 LINERATE_QUICK=1 \
+	 $(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python
 
 test-all: ## every test

@@ -74,6 +74,7 @@ def test_plain_names_stay_as_they_are() -> None:
     assert len({file_name(name) for name in long}) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["../../x", "/tmp/linerate-evil", "a/b", "."])
 def test_a_workload_names_no_folder_outside(tmp_path: Path, name: str) -> None:
     inner = tmp_path / "one" / "two"
@@ -88,6 +89,7 @@ def test_a_workload_names_no_folder_outside(tmp_path: Path, name: str) -> None:
     assert not Path("/tmp/linerate-evil").exists()
 
 
+@pytest.mark.long
 def test_volumes_name_no_file_outside(tmp_path: Path) -> None:
     inner = tmp_path / "one"
     inner.mkdir()

@@ -4,6 +4,7 @@
 //! part of `make test`), while `make fuzz` lets cargo-fuzz look for new paths.
 
 mod array_sessions;
+mod smb_answers;
 mod vhdx_image;
 
 pub use array_sessions::array_sessions;
@@ -24,6 +25,7 @@ use linerate_iscsi_proto::send_targets::{InitiatorText, TargetText, read_targets
 use linerate_iscsi_proto::text::{self, Writer};
 use linerate_iscsi_proto::transfer::{InitiatorRead, InitiatorWrite, TargetWrite};
 use linerate_iscsi_proto::window::TargetWindow;
+pub use smb_answers::smb_answers;
 pub use vhdx_image::vhdx_image;
 
 /// Headers and framing: every header that parses is written back the same; the receiver never claims more than its input.

@@ -119,6 +119,7 @@ def test_a_file_that_holds_no_facts_is_refused(data: bytes, tmp_path: Path) -> N
     assert "--show-facts" in error.value.hint
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "data",
     [

@@ -57,6 +57,7 @@ def _watched(*arguments: str) -> tuple[list[str], str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [(), ("base-san",), ("--switch", str(CONFIGS / "ios.txt"))], ids=str)
 def test_nothing_is_opened_for_writing_and_only_showing_commands_run(arguments: tuple[str, ...]) -> None:
     ran, written = _watched(*arguments)

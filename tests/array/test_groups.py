@@ -45,6 +45,7 @@ def test_it_tells_where_it_listens_and_takes_changes() -> None:
         array.stats()
 
 
+@pytest.mark.long
 def test_memory_that_is_used_for_the_first_time_counts_as_page_faults() -> None:
     size_bytes = 256 << 20  # 128 huge pages, or many small ones
     target = TargetConfig(name=IQN, volumes=(VolumeConfig(lun=0, name="vol1", size_bytes=size_bytes),))

@@ -115,6 +115,7 @@ def test_what_the_verbs_make_stays(tmp_path: Path) -> None:
         assert _luns(portal) == {0: 32 << 20, 1: 32 << 20}
 
 
+@pytest.mark.long
 def test_promises_beyond_the_limit_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY):
         refused = linerate("array", "create-volume", "huge", "100g")

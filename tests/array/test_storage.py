@@ -158,6 +158,7 @@ def test_the_example_shows_every_key_and_works_uncommented() -> None:
     assert config.storage.raid_sets[0].rebuild_bytes_per_s == 50 << 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", get_args(Level))
 def test_both_planes_refuse_the_same_sets(level: Level) -> None:
     for disks in (*range(1, 10), 12, 32, 33, 64, 66):

@@ -30,6 +30,7 @@ def _fine(*words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_volumes_come_grow_and_go(served: Served) -> None:
     array, _ = served
     assert (

@@ -33,6 +33,7 @@ size = "16m"
 SECRET = "a secret of host1"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_until_a_signal(tmp_path: Path, number: int) -> None:
     (tmp_path / "lab.toml").write_text(ARRAY, "ascii")

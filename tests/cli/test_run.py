@@ -92,6 +92,7 @@ def test_json_lines_follow_the_schema(workload: Path, tmp_path: Path) -> None:
     assert step.figures.total.ios > 0
 
 
+@pytest.mark.long
 def test_options_reach_the_run(workload: Path, tmp_path: Path) -> None:
     words = [
         "--warmup",
@@ -230,6 +231,7 @@ def _on_a_terminal(words: list[str], **env: str) -> str:
     return shown.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("file", "code", "message"),
     [

@@ -154,6 +154,7 @@ def test_a_portal_that_is_no_array(workload: Path, answer: bytes | None) -> None
     _assert_kept(workload, "v1")
 
 
+@pytest.mark.long
 def test_an_array_that_dies_mid_run(workload: Path) -> None:
     directory = workload.parent / "run"
     with EmbeddedArray(eight_volumes(1 << 24)) as array:
@@ -179,6 +180,7 @@ def test_an_array_that_dies_mid_run(workload: Path) -> None:
     assert report.returncode == 0, report.stderr
 
 
+@pytest.mark.long
 def test_a_full_disk(workload: Path, array: EmbeddedArray, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()

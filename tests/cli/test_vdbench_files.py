@@ -84,6 +84,7 @@ def test_data_errors_end_the_run(read_only: str, tmp_path: Path) -> None:
     assert {event.volume for event in run.events} == {"sd1"}
 
 
+@pytest.mark.long
 def test_errors_below_the_limit_only_taint_the_result(read_only: str, tmp_path: Path) -> None:
     done = _run(tmp_path, "data_errors=1000000000\n" + SPORADIC, target=read_only)
     assert done.returncode == 0, done.stderr

@@ -65,6 +65,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return workload, array
 
 
+@pytest.mark.long
 def test_five_minutes_take_seconds_and_the_result_says_so(files: tuple[Path, Path], tmp_path: Path) -> None:
     began = time.monotonic()
     workload, array = files
@@ -86,6 +87,7 @@ def test_five_minutes_take_seconds_and_the_result_says_so(files: tuple[Path, Pat
     assert disks.filter(name="d0")["writes"].sum() > 10_000
 
 
+@pytest.mark.long
 def test_one_seed_gives_one_result(files: tuple[Path, Path], tmp_path: Path) -> None:
     workload, array = files
     words = ("run", workload, "--virtual-time", array, "--elapsed", "60", "--no-report")

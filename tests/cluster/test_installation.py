@@ -75,6 +75,7 @@ def _started(place: Endpoint) -> str:
     return next((line for line in done.stdout.splitlines() if line.startswith("WORDS")), done.stderr)
 
 
+@pytest.mark.long
 def test_the_closure_is_what_linerate_needs_and_no_more() -> None:
     found = needed()
     assert {"linerate-san", "distributed", "dask", "tornado", "numpy", "polars", "cryptography"} <= set(found)
@@ -85,6 +86,7 @@ def test_the_closure_is_what_linerate_needs_and_no_more() -> None:
     assert not [name for name in files if name.endswith(".pyc") or name.startswith((".", "/"))]
 
 
+@pytest.mark.long
 def test_it_is_brought_found_and_removed(homes: Path, bundle: Make) -> None:
     places = ssh_endpoints(["load1", "tester@load2"])
     done = install(places, bundle())
@@ -101,6 +103,7 @@ def test_it_is_brought_found_and_removed(homes: Path, bundle: Make) -> None:
     assert (homes / "load2" / BELOW_HOME / _core.__version__).exists()
 
 
+@pytest.mark.long
 def test_the_same_files_are_sent_once_and_others_replace_them(homes: Path, bundle: Make) -> None:
     places = ssh_endpoints(["load1"])
     first = bundle()
@@ -233,6 +236,7 @@ def test_what_a_killed_installation_left_is_swept_by_the_next(homes: Path, bundl
     assert set(os.listdir(root)) == {".lock", _core.__version__, "partial-of-the-user"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["folder", "file", "link to an installation"])
 def test_what_is_not_ours_is_never_removed(homes: Path, bundle: Make, kind: str) -> None:
     places = ssh_endpoints(["load1"])
@@ -282,6 +286,7 @@ def test_a_full_disk_is_told_before_and_while_it_fills(homes: Path, bundle: Make
         _one(install(places, dataclasses.replace(filling, unpacked_bytes=0)))
 
 
+@pytest.mark.long
 def test_the_lines_of_a_check(homes: Path, bundle: Make) -> None:
     (place,) = ssh_endpoints(["load1"])
     made = bundle()

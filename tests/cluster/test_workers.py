@@ -232,6 +232,7 @@ def test_two_hosts_are_ready_in_ten_seconds(spools: Path) -> None:
     assert taken_s < 10.0
 
 
+@pytest.mark.long
 def test_an_address_that_this_machine_lacks_is_told() -> None:
     with pytest.raises(HostError, match=r"cannot listen on 192\.0\.2\.1: "):
         Cluster([local_endpoint("h1")], address="192.0.2.1")

@@ -36,6 +36,7 @@ def _namespaces() -> None:
         need.missing(f"no namespace: {tried.stderr.strip().splitlines()[-1]}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario(name: str) -> None:
     need.tool("ip")

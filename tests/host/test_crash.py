@@ -109,6 +109,7 @@ print(json.dumps({"words": words, "same": values_now() == before, "left": left, 
 """
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_up_on_the_way_takes_everything_back(
     make_namespace: Callable[[bool], Namespace], tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def _mtus(namespace: Namespace) -> list[Value | None]:
     return [one.value for one in read(namespace.target, ["mtu"])]
 
 
+@pytest.mark.long
 def test_what_was_applied_inside_a_lab_that_is_gone_is_named_and_dropped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,6 +71,7 @@ def test_what_was_applied_inside_a_lab_that_lives_is_put_back_from_outside(
     assert _mtus(namespace) == [1500, 1500]
 
 
+@pytest.mark.long
 def test_a_namespace_that_may_not_be_entered_keeps_its_entries(
     make_namespace: Callable[[bool], Namespace], tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ print(json.dumps({"before": before, "after": after, "end": values_now(), "readba
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rootless", [True, False])
 def test_every_setting_is_written_read_back_and_put_back(
     rootless: bool, make_namespace: Callable[[bool], Namespace], tmp_path: Path

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from linerate.host import catalogue, unproven
 
 
+@pytest.mark.long
 def test_what_only_a_login_agrees_is_not_proven_by_reading_it_back() -> None:
     """Those that the run itself makes are its own to know."""
     made = {"sessions_per_volume", "outstanding"}

@@ -151,6 +151,7 @@ def test_what_cannot_be_had_changes_nothing(linerate: Verbs, tmp_path: Path) -> 
     assert [path for path in (tmp_path / "state").rglob("*") if not path.is_dir()] == []
 
 
+@pytest.mark.long
 def test_a_study_with_hosts_is_planned_and_undone(linerate: Verbs, tmp_path: Path) -> None:
     study = tmp_path / "two.toml"
     study.write_text(STUDY)

@@ -69,6 +69,7 @@ def test_the_command_tells_what_arrives(lab: Lab, words: tuple[str, ...]) -> Non
     assert all(second["mib_s"] > 1 for second in told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ends", "reason"), [(("h1", "h9"), "no host or interface h9"), (("h1", "h1"), "no network")]
 )

@@ -71,6 +71,7 @@ def test_eight_hosts_are_up_in_time(rights: str, tmp_path: Path) -> None:
     assert min(map(float, done.stdout.split())) < UP_WITHIN_S * crowd
 
 
+@pytest.mark.long
 def test_an_attached_lab_ends_with_its_block(topology_file: Path) -> None:
     before = outer_interfaces()
     holder = hold(topology_file, unique("block"), "user")
@@ -93,6 +94,7 @@ def test_a_detached_lab_stays_until_down(rights: str, topology_file: Path) -> No
     trace.assert_gone()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("victim", ["command", "supervisor"])
 def test_kill_9_leaves_nothing(rights: str, victim: str, topology_file: Path) -> None:
     name = unique(f"kill-{victim}")
@@ -104,6 +106,7 @@ def test_kill_9_leaves_nothing(rights: str, victim: str, topology_file: Path) ->
     trace.assert_gone()
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_nothing(rights: str, topology_file: Path) -> None:
     """As a terminal does it: the signal goes to the command's whole process group."""
     name = unique("ctrl-c")
@@ -141,6 +144,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_command_that_ends_while_it_builds_leaves_nothing(how: signal.Signals, topology_file: Path) -> None:
     name = unique(f"early-{how.name.lower()}")
@@ -203,6 +207,7 @@ def test_what_runs_inside_ends_with_the_lab(topology_file: Path) -> None:
     trace.assert_gone()
 
 
+@pytest.mark.long
 def test_a_flapping_link_does_not_keep_a_lab_from_its_end(topology_file: Path) -> None:
     name = unique("flapping")
     assert run("up", str(topology_file), "--name", name, rights="user").returncode == 0

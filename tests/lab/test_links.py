@@ -58,6 +58,7 @@ def test_frames_are_frames(lab: Lab, mtu: int) -> None:
     assert after["port.h1.p0.bytes_sent"] - before["port.h1.p0.bytes_sent"] > MIB
 
 
+@pytest.mark.long
 def test_a_full_buffer_drops_and_a_larger_one_does_not(lab: Lab) -> None:
     lab.change_link("h2.p0", rate_bits_per_s=1e6)
     drops = {}

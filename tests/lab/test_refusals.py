@@ -28,6 +28,7 @@ def _up(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess
     return run("up", str(file), "--name", unique("bad"), *options, rights="user")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
@@ -71,6 +72,7 @@ def test_too_few_disks_are_refused_with_file_and_line(tmp_path: Path) -> None:
     assert unique("bad") not in protocol.names()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
@@ -117,6 +119,7 @@ def test_a_name_in_use_is_refused_and_its_lab_stays(lab: Lab, topology_file: Pat
     assert lab.execute("h1", ["true"]).returncode == 0
 
 
+@pytest.mark.long
 def test_down_ends_only_labs(lab: Lab) -> None:
     """A program of this user that merely sits on such a name is told nothing that it could obey, and lives on."""
     name = unique("squatter")
@@ -251,6 +254,7 @@ def _as_nobody(code: str, *words: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "says"), [("serving", "a process of user 65534"), ("silent", "which does not answer")]
 )

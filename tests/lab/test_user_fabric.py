@@ -78,6 +78,7 @@ def _as_it_came(request: pytest.FixtureRequest) -> None:
             lab.change_switch(switch.name, **switch.model_dump(exclude={"name"}))
 
 
+@pytest.mark.long
 def test_the_fabric_says_who_it_is_and_why(user_lab: Lab) -> None:
     assert (user_lab.fabric, user_lab.fabric_reasons) == ("user", ("asked for",))
     assert user_lab.facts()["fabric"] == "user"
@@ -233,6 +234,7 @@ print(type(fabric.ask("change")))
 """
 
 
+@pytest.mark.long
 def test_an_answer_that_comes_late_is_not_taken_for_the_next_one() -> None:
     done = subprocess.run(
         as_user((sys.executable, "-c", LATE)), capture_output=True, text=True, timeout=TIMEOUT_S, check=False

@@ -32,6 +32,7 @@ def test_show_draws_the_topology_as_it_is_now(lab: Lab, tmp_path: Path) -> None:
     _done("link", "h1.p0", "--mtu", "1500", "--lab", lab.name)
 
 
+@pytest.mark.long
 def test_show_as_json_holds_all_that_a_script_needs(lab: Lab) -> None:
     shown = json.loads(_done("show", "--lab", lab.name, "--seconds", "0.1", "--json"))
     assert (shown["schema"], shown["name"], shown["fabric"]) == ("linerate.lab/1", lab.name, "kernel")
@@ -116,6 +117,7 @@ def test_link_refuses_with_a_way_out(lab: Lab) -> None:
         assert "  -> " in refused.stderr
 
 
+@pytest.mark.long
 def test_exec_runs_inside_and_passes_the_status_on(lab: Lab) -> None:
     listed = _done("exec", "--lab", lab.name, "h1", "--", "ls", "/sys/class/net")
     assert set(listed.split()) == {"lo", "p0", "ctl0"}
@@ -126,6 +128,7 @@ def test_exec_runs_inside_and_passes_the_status_on(lab: Lab) -> None:
     assert (nothing.returncode, "no command was given" in nothing.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_a_shell_is_inside(lab: Lab) -> None:
     shell = subprocess.run(
         with_rights("user", (*COMMAND, "shell", "--lab", lab.name, "a1")),

@@ -26,6 +26,7 @@ def found() -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.long
 def test_each_volume_is_reached_from_its_own_namespace(found: dict[str, Any]) -> None:
     hosts = [volume["session"]["local_address"].split(":")[0] for volume in found["facts"]["volumes"]]
     assert hosts == ["10.9.1.2", "10.9.2.2", "10.9.1.3", "10.9.2.2"], "the third one names its source"

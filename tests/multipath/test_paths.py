@@ -91,6 +91,7 @@ def _discovered_soon(lab: Lab, address: str) -> bool:
     return lab.execute("h1", python(code, address)).returncode == 0
 
 
+@pytest.mark.long
 def test_the_command_gives_and_takes_addresses(mpio: Lab) -> None:
     lab = ("--lab", mpio.name)
     added = run("address", "add", "h1", "p2", "10.231.1.77", *lab, rights="user")

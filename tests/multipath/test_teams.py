@@ -41,6 +41,7 @@ def _carried(lab: Lab) -> dict[int, float]:
     }
 
 
+@pytest.mark.long
 def test_connections_are_spread_over_the_links_that_are_there(team: Lab) -> None:
     assert team.fabric_reasons == ("h1.team0: a team of 4 links",)
     every = _carried(team)

@@ -35,6 +35,7 @@ def test_without_a_change_1_line_in_100_shows_one(noise: str, points: int) -> No
     assert found / series <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / series)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("points", "at"), [(30, 15), (40, 36), (60, 10)])
 def test_a_step_of_four_standard_deviations_is_found_in_its_place(points: int, at: int) -> None:
     dice = random.Random(f"step {points} {at}")

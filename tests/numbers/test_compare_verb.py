@@ -28,6 +28,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_exit_code_3_when_a_condition_holds(runs: Path) -> None:
     repeats = ("--base", "a1", "--base", "a2", "--with", "b1", "--with", "b2")
     done = linerate("compare", "a0", "b0", *repeats, "--fail-if", "iops < -5%", cwd=runs)

@@ -172,6 +172,7 @@ def test_parquet_keeps_types(run: RunDirectory) -> None:
 # ---- studies ----
 
 
+@pytest.mark.long
 def test_a_study_has_verdicts_and_the_runs_with_their_place(tmp_path: Path) -> None:
     study = make_study_directory(tmp_path / "study", blocks=3)
     exported = exported_study(study)
@@ -221,6 +222,7 @@ def test_the_verb_writes_one_file_per_table_and_replaces_none(run: RunDirectory,
     assert (tmp_path / "run-steps.csv").read_text().startswith("step,")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("answer", "replaced"), [("y", True), ("n", False), ("", False)])
 def test_a_yes_on_the_terminal_replaces(
     run: RunDirectory, tmp_path: Path, answer: str, replaced: bool
@@ -260,6 +262,7 @@ def test_out_is_a_file_or_a_folder(run: RunDirectory, tmp_path: Path, out: str, 
     assert pl.read_parquet(tmp_path / written)["step"].to_list() == ["rd1", "rd2"]
 
 
+@pytest.mark.long
 def test_one_table_goes_to_standard_output(run: RunDirectory) -> None:
     words = [*COMMAND, "export", str(run.path), "--csv", "--table", "steps", "--out", "-"]
     done = subprocess.run(words, capture_output=True, env=environment(), check=True, timeout=60)

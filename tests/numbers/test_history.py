@@ -37,6 +37,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---- lines ----
 
 
+@pytest.mark.long
 def test_a_change_is_found_with_its_size_and_what_changed_near_it(changed: Path) -> None:
     found = history(changed)
     (line,) = found.lines
@@ -113,6 +114,7 @@ def test_host_kernel_version_and_settings_are_told_apart(tmp_path: Path) -> None
     }
 
 
+@pytest.mark.long
 def test_a_study_is_one_point_per_workload_and_case_the_median_of_its_blocks(tmp_path: Path) -> None:
     study = make_study_directory(tmp_path / "one", blocks=3)
     make_study_directory(tmp_path / "two", blocks=3)
@@ -259,6 +261,7 @@ def test_three_hundred_runs_are_read_once(tmp_path: Path) -> None:
 # ---- the verb ----
 
 
+@pytest.mark.long
 def test_the_verb_tells_lines_changes_and_the_page(changed: Path, tmp_path: Path) -> None:
     page = tmp_path / "history.html"
     done = linerate("history", changed, "--report", page)

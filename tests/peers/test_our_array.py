@@ -41,6 +41,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_qemu_img_converts_and_compares(lun: str, qemu_img: str, image: Path, tmp_path: Path) -> None:
     _run(qemu_img, "convert", "-n", "-f", "raw", "-O", "raw", str(image), lun)
     assert "Images are identical." in _run(qemu_img, "compare", "-f", "raw", "-F", "raw", str(image), lun)

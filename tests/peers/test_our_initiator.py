@@ -57,6 +57,7 @@ def _unstamped(image: bytes) -> list[int]:
     return [n for n, head in enumerate(heads) if head != (n * BLOCK_BYTES, 1, SEED)]
 
 
+@pytest.mark.long
 def test_what_we_write_is_what_qemu_reads(tgt: Tgt, tmp_path: Path) -> None:
     """Every block is written once; the same writes on our array give the same content."""
     target = TargetConfig(
@@ -79,6 +80,7 @@ def test_what_we_write_is_what_qemu_reads(tgt: Tgt, tmp_path: Path) -> None:
     assert image == tgt.backing.read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("digest", ["None", "CRC32C"])
 def test_mixed_load_verifies(tgt: Tgt, tmp_path: Path, digest: str) -> None:
     """512 bytes to 64 KiB over 4 MiB: most reads meet blocks that were written before."""

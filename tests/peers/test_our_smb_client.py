@@ -114,6 +114,7 @@ def test_refusals_are_in_words_and_the_users_fault(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_server_that_ends_fails_the_run_with_its_reason(tmp_path: Path) -> None:
     text = MIXED.replace('elapsed = "1s"', 'elapsed = "30s"')
     with samba(tmp_path / "samba") as own:
@@ -130,6 +131,7 @@ def test_a_server_that_ends_fails_the_run_with_its_reason(tmp_path: Path) -> Non
     assert run.intervals["ios"].sum() > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "part"),
     [

@@ -225,6 +225,7 @@ def test_command(tmp_path: Path) -> None:
     assert [row.split("  ")[0] for row in rows] == ["raw TCP from the far side", "raw TCP to the far side"]
 
 
+@pytest.mark.long
 def test_a_far_side_that_does_not_run_is_told_before_the_trials(tmp_path: Path) -> None:
     with listen("127.0.0.1:0") as listener:
         port = listener.getsockname()[1]

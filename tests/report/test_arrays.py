@@ -20,6 +20,7 @@ from tests.support.samples.study_page import sample_page
 EVIL = '"><script>alert(1)</script>'
 
 
+@pytest.mark.long
 def test_a_run_tells_what_its_raid_sets_and_disks_did(tmp_path: Path) -> None:
     text, page = report_of(make_array_run(tmp_path / "run", [Disks(task="initialise", used=0.85)]))
     for words in (
@@ -42,12 +43,14 @@ def test_a_run_tells_what_its_raid_sets_and_disks_did(tmp_path: Path) -> None:
     assert_self_contained(text)
 
 
+@pytest.mark.long
 def test_a_pool_with_room_is_not_warned_of(tmp_path: Path) -> None:
     _, page = report_of(make_array_run(tmp_path / "run", [Disks(used=0.5)]))
     assert "50.0 %" in page.text
     assert "add disks" not in page.text
 
 
+@pytest.mark.long
 def test_a_run_in_memory_has_no_such_panel(tmp_path: Path) -> None:
     run = make_path_run(tmp_path / "run", [PathLoad([Way("h1.p0-a1.p0")])])
     assert array_panel(run, "rd1", 100, brief=False) is None
@@ -84,11 +87,13 @@ def test_the_charts_are_valid(tmp_path: Path, field: str) -> None:
     alt.Chart.from_dict(spec, validate=True)
 
 
+@pytest.mark.long
 def test_names_of_disks_cannot_inject(tmp_path: Path) -> None:
     text, _ = report_of(make_array_run(tmp_path / "run", [Disks(name=EVIL, level=EVIL, task=EVIL)]))
     assert text.count("<script") == 1  # the page's own
 
 
+@pytest.mark.long
 def test_a_study_tells_what_an_io_cost_the_disks_in_each_case() -> None:
     page = sample_page()
     added = {"capacity_gib": 24.0, "disk_writes_per_write": 2.0, "pool_used_percent": 91.0}

@@ -116,6 +116,7 @@ def test_light_dark_and_paper_each_have_every_colour() -> None:
     assert "@media print" in style
 
 
+@pytest.mark.long
 def test_names_cannot_inject(tmp_path: Path) -> None:
     evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
     load = replace(LOAD, name=evil, for_loops=evil, errors=1, session={"congestion_control": evil})
@@ -193,6 +194,7 @@ def test_a_page_that_would_be_too_large_says_less(tmp_path: Path, monkeypatch: p
     assert "Charts of this step are left out" in page.text
 
 
+@pytest.mark.long
 def test_an_open_loop_shows_service_and_response(tmp_path: Path) -> None:
     _, page = report_of(make_run(tmp_path / "run", [replace(OPEN, wait_ms=400.0)]))
     assert "response counts from the intended start" in page.text
@@ -201,6 +203,7 @@ def test_an_open_loop_shows_service_and_response(tmp_path: Path) -> None:
     assert "401.1 ms per I/O with wait" in page.text
 
 
+@pytest.mark.long
 def test_the_head_says_what_was_reached_and_what_limited_it(tmp_path: Path) -> None:
     busy = replace(LOAD, usage={"load_cpu_user_s": 0.99})
     _, page = report_of(make_run(tmp_path / "run", [busy]))
@@ -215,6 +218,7 @@ def test_a_run_without_counters_says_that_its_limit_is_not_known(tmp_path: Path)
     assert "No I/O was completed, so nothing can be said about a limit." in page.text
 
 
+@pytest.mark.long
 def test_every_point_of_a_chart_has_a_tooltip_with_units(tmp_path: Path) -> None:
     specs = chart_specs(make_run(tmp_path / "run", [LOAD]))
     said = {name: re.findall(r"<title>([^<]+)</title>", draw(spec)) for name, spec in specs.items()}
@@ -283,6 +287,7 @@ def chart_specs(run: RunDirectory) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["rate", "throughput", "latency", "cpu", "percentile", "bars", "response"])
 def test_chart_specs_stay_as_they_are(name: str, tmp_path: Path, json_snapshot: SnapshotAssertion) -> None:
     spec = chart_specs(make_run(tmp_path / "run", [LOAD]))[name]

@@ -88,6 +88,7 @@ def test_a_run_tells_its_paths_and_faults(tmp_path: Path) -> None:
     assert "#fe00" not in text
 
 
+@pytest.mark.long
 def test_a_run_over_one_path_has_no_such_panels(tmp_path: Path) -> None:
     run = make_path_run(tmp_path / "run", [replace(CABLE, events=())])
     panel = paths_panel(run, "cable", 100, brief=True)
@@ -98,6 +99,7 @@ def test_a_run_over_one_path_has_no_such_panels(tmp_path: Path) -> None:
     assert "first I/O elsewhere" not in page.text
 
 
+@pytest.mark.long
 def test_names_of_paths_cannot_inject(tmp_path: Path) -> None:
     load = replace(CABLE, ways=[replace(CABLE.ways[0], name=EVIL), CABLE.ways[1]])
     faults = [TimedEvent(1.1, "fault", EVIL), replace(of_path(1.2, "path_failed"), path=EVIL)]
@@ -106,6 +108,7 @@ def test_names_of_paths_cannot_inject(tmp_path: Path) -> None:
     assert EVIL in page.text
 
 
+@pytest.mark.long
 def test_charts_of_paths_are_valid_and_mark_faults(tmp_path: Path) -> None:
     panel = paths_panel(make_path_run(tmp_path / "run", [CABLE]), "cable", 100, brief=False)
     assert panel is not None
@@ -193,6 +196,7 @@ def page(tmp_path: Path) -> StudyPage:
     )
 
 
+@pytest.mark.long
 def test_the_study_page_tells_layouts_faults_and_deviance(page: StudyPage) -> None:
     text = render_study(page)
     assert len(text.encode()) < SIZE_MAX

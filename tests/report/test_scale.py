@@ -82,6 +82,7 @@ def test_a_search_that_was_interrupted_and_one_without_an_answer() -> None:
     assert panel.parts[0].headroom == ()
 
 
+@pytest.mark.long
 def test_the_record_is_kept_and_read(tmp_path: Path) -> None:
     record = record_of()
     record.write(tmp_path)

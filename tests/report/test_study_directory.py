@@ -62,6 +62,7 @@ def test_a_case_that_cannot_be_had_is_named_with_the_reason(page: StudyPage) -> 
     assert page.skipped == (("iSCSI offload engine on", f"isoe: {REFUSED}"),)
 
 
+@pytest.mark.long
 def test_the_html_is_written_again_when_asked_for(directory: StudyDirectory) -> None:
     path = write_study_report(directory)
     assert path == directory.path / "report.html"

@@ -90,6 +90,7 @@ def test_a_large_study_still_fits() -> None:
     assert shown.text.count("results by block") <= len(parts)
 
 
+@pytest.mark.long
 def test_a_page_that_would_be_too_large_leaves_the_blocks_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "PAGE_BYTES_MAX", 1000)
     assert "results by block" not in render_study(sample_page())

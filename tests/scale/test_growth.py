@@ -112,6 +112,7 @@ def verdict(directory: StudyDirectory) -> ClaimVerdict:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("time_ms", "outcome", "words"),
     [
@@ -145,6 +146,7 @@ def test_a_bend_is_explained_with_the_work_of_the_disks(tmp_path: Path) -> None:
     assert "At 10 threads they are busy 100 %, with 4.00 ms of work per disk I/O instead of 5.80" in reason
 
 
+@pytest.mark.long
 def test_reports_show_the_curve_and_the_verdict(tmp_path: Path) -> None:
     done = carried(tmp_path, later_full)
     write_verdicts(done)

@@ -130,6 +130,7 @@ class _Ends:
         return replace(self._load.finish(), events=(moved,))
 
 
+@pytest.mark.long
 def test_a_search_whose_hosts_disagree_about_time_is_marked(tmp_path: Path) -> None:
     file = workload(tmp_path, "0.4s", "0.2s")
     plan = load_workload(Path(file), overrides=Overrides(luns=LunMap({"*": "null:64m"})))

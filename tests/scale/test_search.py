@@ -26,6 +26,7 @@ def holds(found: Capacity, true: int) -> bool:
     return (found.kept or 0) <= true and (found.missed is None or true < found.missed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("disks", "service_ms", "noise"), [(8, 4.0, 0.005), (24, 5.0, 0.02), (24, 4.0, 0.05)]
 )

@@ -90,6 +90,7 @@ def run(place: Path, laboratory: SimulatedLaboratory) -> StudyDirectory:
     return conduct(place, laboratory, lambda event: None, settle=lambda seconds: None)
 
 
+@pytest.mark.long
 def test_each_case_is_searched_and_the_ratio_of_the_true_loads_is_in_the_interval(tmp_path: Path) -> None:
     done = run(place_of(tmp_path), Disks())
     assert done.state == "complete"
@@ -118,6 +119,7 @@ def test_each_case_is_searched_and_the_ratio_of_the_true_loads_is_in_the_interva
     assert done.run(done.steps[0]).manifest.name == "random"
 
 
+@pytest.mark.long
 def test_the_true_ratio_is_in_the_interval_of_95_of_100_pairs() -> None:
     """Searches of two networks with noise of 2 % per run; the true ratio is that of their true loads."""
     study = study_of(TEXT.replace("most = 64", "most = 256"))
@@ -147,6 +149,7 @@ def test_the_true_ratio_is_in_the_interval_of_95_of_100_pairs() -> None:
     assert held >= 95
 
 
+@pytest.mark.long
 def test_every_run_is_in_the_journal_with_a_seed_of_its_own(tmp_path: Path) -> None:
     laboratory = Disks()
     done = run(place_of(tmp_path), laboratory)
@@ -179,6 +182,7 @@ def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     assert judged(done).judgement == judged(whole).judgement
 
 
+@pytest.mark.long
 def test_a_run_that_fails_costs_a_bring_up_and_no_load(tmp_path: Path) -> None:
     done = run(place_of(tmp_path), Disks(faults={4: PeerError("a1 went away", "see its log")}))
     assert done.state == "complete"
@@ -186,6 +190,7 @@ def test_a_run_that_fails_costs_a_bring_up_and_no_load(tmp_path: Path) -> None:
     assert len(judged(done).judgement.effects) == 2
 
 
+@pytest.mark.long
 def test_a_void_run_does_not_count_and_is_made_again(tmp_path: Path) -> None:
     done = run(place_of(tmp_path), Disks(void=frozenset({3})))
     entries = [entry for entry in done.entries if isinstance(entry, LoadMeasured)]

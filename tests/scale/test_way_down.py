@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from linerate.scale import Parts, SearchLimits, Threshold, runs_planned
 from linerate.scale.way_down import LOADS_MOST, compared, loads_down
 from linerate.scale.words import way_down_text
@@ -36,6 +37,7 @@ def test_a_san_that_stays_slow_is_told() -> None:
     assert text.count(". ") == 1, "one finding, and what it means"
 
 
+@pytest.mark.long
 def test_noise_alone_is_no_difference() -> None:
     """At most 5 in 100 searches may tell of one; 200 allow for 18 by chance (a binomial limit of 99 %)."""
     told = sum(

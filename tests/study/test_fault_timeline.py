@@ -114,6 +114,7 @@ def test_faults_are_told_on_the_runs_clock_which_begins_with_its_warm_up(tmp_pat
     assert threading.main_thread().name not in lab.threads
 
 
+@pytest.mark.long
 def test_a_fault_without_an_end_ends_with_the_run(tmp_path: Path) -> None:
     lab = PaperLab()
     _, events = run(tmp_path, lab, "switch sw1 at 0.3s")
@@ -134,6 +135,7 @@ def test_what_broke_is_healed_when_the_run_is_stopped(tmp_path: Path) -> None:
     assert [event["kind"] for event in events] == ["fault", "healed"]
 
 
+@pytest.mark.long
 def test_a_fault_that_the_lab_refuses_fails_the_run_and_heals_the_others(tmp_path: Path) -> None:
     lab = PaperLab(refuses="switch")
     outcome, _ = run(tmp_path, lab, "cable h1.p0 at 0.1s for 60s; switch sw1 at 0.3s")

@@ -30,6 +30,7 @@ def done(tmp_path: Path) -> StudyDirectory:
     return conduct(place, laboratory, lambda event: None, settle=lambda seconds: None)
 
 
+@pytest.mark.long
 def test_a_planted_loss_is_worse_and_no_effect_is_equivalent(done: StudyDirectory) -> None:
     judgement = judged(done).judgement
     slow, same = judgement.effect("default", "seqread"), judgement.effect("nagle on", "seqread")
@@ -42,6 +43,7 @@ def test_a_planted_loss_is_worse_and_no_effect_is_equivalent(done: StudyDirector
     assert abs(floor.change) < 2
 
 
+@pytest.mark.long
 def test_claims_are_judged_by_the_comparison_that_they_name(done: StudyDirectory) -> None:
     claims = {claim.claim: claim for claim in judged(done).claims}
     assert claims["nic.jumbo.seqread"].verdict == "agrees"
@@ -96,6 +98,7 @@ def test_damaged_verdicts_are_told_and_made_again(done: StudyDirectory) -> None:
     assert StudyDirectory.open(done.path).verdicts is not None
 
 
+@pytest.mark.long
 def test_a_claim_may_be_put_to_the_test_under_some_workloads_only(tmp_path: Path) -> None:
     table = '[[claim]]\nid = "nic.jumbo.seqread"\ncase = "baseline"\nagainst = "default"\n'
     for workloads, verdict in ((None, "agrees"), ("random", "not tested")):

@@ -85,6 +85,7 @@ def blocks_of(directory: StudyDirectory) -> int:
     return max(step.block for step in directory.steps)
 
 
+@pytest.mark.long
 def test_a_complete_study_goes_on_with_more_blocks(place: Path) -> None:
     before = conducted(place)
     assert before.is_complete
@@ -121,6 +122,7 @@ def test_an_extended_study_divides_its_error_rate_among_its_looks(place: Path) -
     assert sum(looks.shares) < 1
 
 
+@pytest.mark.long
 def test_blocks_that_were_run_are_not_taken_away(place: Path) -> None:
     measured = blocks_of(conducted(place))
     with pytest.raises(UserError, match=f"{measured} blocks of .* have been measured"):

@@ -64,6 +64,7 @@ def test_a_complete_study_has_nothing_left(place: Path) -> None:
     assert progress_line(progress).startswith(f"{progress.measured} runs measured in ")
 
 
+@pytest.mark.long
 def test_status_shows_progress_time_left_and_the_comparison_so_far(place: Path) -> None:
     stopped = _stopped_after(place, 24)
     done = linerate("study", "status", place)
@@ -96,6 +97,7 @@ def test_a_pipe_gets_lines_and_after_each_block_what_is_decided(place: Path, stu
     assert all(step.case in text for step in done.steps)
 
 
+@pytest.mark.long
 def test_a_terminal_gets_bar_time_left_and_the_comparison(place: Path) -> None:
     printed = io.StringIO()
     console = Console(file=printed, width=100, height=40, force_terminal=True, color_system=None)

@@ -62,7 +62,7 @@ CRATE_EDGES = {
 # For tests only, a crate may also use these.
 CRATE_DEV_EDGES = {
     "storage": {"sim"},
-    "sim": {"vhdx"},
+    "sim": {"smb", "vhdx"},
     "vhdx": {"sim"},
     "iscsi-target": {"iscsi-initiator"},
     "iscsi-initiator": {"iscsi-target"},

@@ -33,14 +33,14 @@ def test_crates_depend_downwards() -> None:
 
 
 def _rust_sources(folder: PurePosixPath) -> list[str]:
-    """Rust files of a crate, and those beside a file that it includes with `#[path]`."""
-    own = [path for path in tracked(".rs") if PurePosixPath(path).is_relative_to(folder)]
-    included = {
-        normpath(PurePosixPath(path).parent / named).rpartition("/")[0] + "/"
-        for path in own
-        for named in re.findall(r'#\[path = "(.+/.+)"\]', text(path))
-    }
-    return own + [path for path in tracked(".rs") if path.startswith(tuple(included))]
+    """Rust files of a crate, and those beside each file that these include with `#[path]`."""
+    all_files = tracked(".rs")
+    found = [path for path in all_files if PurePosixPath(path).is_relative_to(folder)]
+    for path in found:  # which grows
+        for named in re.findall(r'#\[path = "(.+/.+)"\]', text(path)):
+            beside = normpath(PurePosixPath(path).parent / named).rpartition("/")[0] + "/"
+            found += [one for one in all_files if one.startswith(beside) and one not in found]
+    return found
 
 
 def test_crates_use_their_dependencies() -> None:

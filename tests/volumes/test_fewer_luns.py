@@ -24,6 +24,7 @@ def two() -> Iterator[EmbeddedArray]:
         yield array
 
 
+@pytest.mark.long
 def test_a_preset_runs_on_the_luns_that_there_are(two: EmbeddedArray, tmp_path: Path) -> None:
     words = ("run", "--preset", "dell-nic", "--target", two.url("{n-1}"), *SHORT)
     done = linerate(*words, "--output", tmp_path / "run")
@@ -45,6 +46,7 @@ def test_a_preset_runs_on_the_luns_that_there_are(two: EmbeddedArray, tmp_path: 
     assert "sd3 " not in dry
 
 
+@pytest.mark.long
 def test_as_json_the_notes_are_events(two: EmbeddedArray, tmp_path: Path) -> None:
     words = ("run", "--preset", "dell-nic", "--target", two.url("{n-1}"), *SHORT)
     events = [json.loads(line) for line in linerate(*words, "--json", cwd=tmp_path).stdout.splitlines()]
@@ -61,6 +63,7 @@ def test_fewer_targets_than_volumes_of_a_preset(two: EmbeddedArray) -> None:
     assert "uses 2 of 8 volumes (sd1, sd2); 10 I/Os in flight, not 40" in done.stdout
 
 
+@pytest.mark.long
 def test_volumes_says_how_many_are_used(two: EmbeddedArray, tmp_path: Path) -> None:
     file = tmp_path / "eight.vdb"
     sds = "".join(f"sd=sd{number},lun=/dev/none{number},size=1m\n" for number in range(1, 9))

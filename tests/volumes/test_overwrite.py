@@ -62,6 +62,7 @@ def _assert_refused(done: Done, workload: Path, *words: str) -> None:
     assert not (workload.parent / "run").exists()
 
 
+@pytest.mark.long
 def test_a_mounted_file_system_is_refused_unless_it_is_named(workload: Path, tmp_path: Path) -> None:
     with block_device(tmp_path / "image", SIZE) as device:
         make_ext4(device)
@@ -105,6 +106,7 @@ def test_a_file_system_is_refused_unless_it_is_named(workload: Path, tmp_path: P
     assert _digest(Path(other) if other else image) != before, "what was named was not written to"
 
 
+@pytest.mark.long
 def test_data_of_unknown_kind_need_all_or_the_name(workload: Path, tmp_path: Path) -> None:
     data = make(tmp_path / "data", SIZE)
     data.write_bytes(b"precious" * 1000)

@@ -101,6 +101,7 @@ def test_nothing_is_made_in_dev(tmp_path: Path, way: str) -> None:
     assert not missing.exists()
 
 
+@pytest.mark.long
 def test_one_file_for_several_volumes_is_refused(tmp_path: Path) -> None:
     make(tmp_path / "one.img", MIB)
     os.link(tmp_path / "one.img", tmp_path / "two.img")
@@ -119,6 +120,7 @@ def test_one_file_for_several_volumes_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_the_example_with_drives_says_how_to_load_them(tmp_path: Path) -> None:
     text = (EXAMPLES / "drives.toml").read_text("ascii")
     (command,) = [line.lstrip("# ") for line in text.splitlines() if "linerate run" in line]

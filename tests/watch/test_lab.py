@@ -54,6 +54,7 @@ def _until(source: LabSource, kind: str) -> Update:
     raise AssertionError(f"no {kind} came")
 
 
+@pytest.mark.long
 def test_what_passes_a_link_is_told_once_a_second(lab: Lab) -> None:
     source = kept(LabSource(lab.name))
     san = _until(source, "san").data
@@ -197,6 +198,7 @@ def test_a_lab_that_goes_down_is_told_and_one_of_its_name_is_shown_again(
         tab.until(f"{state} === 'up' && {ROW} !== null && document.getElementById('trouble').hidden")
 
 
+@pytest.mark.long
 def test_a_lab_that_is_not_up_is_refused() -> None:
     with pytest.raises(LinerateError, match="no lab named test-none is up"):
         LabSource("test-none")

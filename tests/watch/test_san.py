@@ -125,6 +125,7 @@ def test_a_study_on_no_lab_shows_no_san(tmp_path: Path) -> None:
     assert "san" not in dict(polled(kept(DirectorySource(tmp_path / "study"))))
 
 
+@pytest.mark.long
 def test_a_recorded_san_is_drawn_and_has_no_cables_to_pull(tmp_path: Path) -> None:
     run = _recorded(tmp_path / "study")
     with served(tmp_path / "study") as client, chromium() as tab:

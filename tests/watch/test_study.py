@@ -23,6 +23,7 @@ def _shown(source: StudySource) -> dict[str, object]:
     return [data for kind, data in polled(source) if kind == "study"][-1]
 
 
+@pytest.mark.long
 def test_the_comparisons_are_those_of_the_verdicts(finished: StudyDirectory) -> None:
     shown = kept(StudySource(finished.path))
     comparisons = _shown(shown)["comparisons"]

@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linerate.errors import UserError
@@ -55,6 +56,7 @@ def walk(text: str, lenient: bool) -> None:
         run = plan.next(StepResult(1234.5, 1.0, {"wd1": 1234.5}))
 
 
+@pytest.mark.long
 @QUIET
 @given(st.one_of(st.text(max_size=60), TEXTS), st.booleans())
 def test_any_text_is_a_plan_or_a_user_error(text: str, lenient: bool) -> None:
@@ -124,6 +126,7 @@ FILE_KEYS = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @QUIET
 @given(STREAM_KEYS, JSON, FILE_KEYS, JSON)
 def test_any_toml_value_is_a_plan_or_a_user_error(

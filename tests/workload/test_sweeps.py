@@ -59,6 +59,7 @@ def test_runs_of_several_rds_add_up(read: Read) -> None:
     assert len(read(BASE + f"rd=rd1,wd=wd1,forthreads=(1-{RUNS_MAX},1)\n")) == RUNS_MAX
 
 
+@pytest.mark.long
 def test_sd_sets_of_thousands_are_made_one_by_one(read: Read) -> None:
     text = "sd=sd,lun=x,count=(1,4000)\nwd=wd1,sd=sd*\nrd=rd1,wd=wd1,sd=range,forthreads=(1-3,1)\n"
     _refused(lambda: read(text), "12,000 runs (4000 sd sets x 3 forthreads)")

@@ -3,6 +3,7 @@
 //! [`Worker::turn`] is one round: poll the driver, handle every completion, check the time limits from time to time. It
 //! blocks only in the poll, so a simulator can run a worker with its own driver.
 
+mod listening;
 mod mcs;
 
 use crate::connection_key::ConnectionKey;
@@ -15,11 +16,12 @@ use crate::{
     connection::{Connection, Endpoints},
     context::WorkerContext,
     engine::{FinishedOperation, OperationError, OperationOutput, OperationResult},
-    portals::{ListenOn, Portal, can_serve},
+    portals::Portal,
     shared::{Arrival, Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, SessionStats},
 };
-use linerate_io::{Completion, Driver, Handle, Nanos, SocketOptions, Wait, WaitMode, Waiter, net::NetEvent};
+use linerate_io::{Completion, Driver, Handle, Nanos, SocketOptions, Wait, WaitMode, Waiter};
+use listening::Listener;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -42,15 +44,6 @@ struct Slot {
     connection: Option<Box<Connection>>,
 }
 
-/// An address on which it listens.
-struct Listener {
-    handle: Handle,
-    addr: SocketAddr,
-    group: u16,
-    /// The interface that it follows.
-    interface: Option<String>,
-}
-
 /// See the module text.
 pub struct Worker<D: Driver> {
     context: WorkerContext<D>,
@@ -61,6 +54,8 @@ pub struct Worker<D: Driver> {
     listeners: Vec<Listener>,
     /// Portals that follow their interface.
     following: Vec<Portal>,
+    /// Addresses of their interfaces that it cannot listen on yet.
+    unserved: Vec<(String, IpAddr)>,
     waiter: Waiter,
     completions: Vec<Completion<D::Socket>>,
     messages: Vec<WorkerMessage<D::Socket>>,
@@ -116,6 +111,7 @@ impl<D: Driver> Worker<D> {
             routes: Vec::new(),
             listeners: Vec::new(),
             following: Vec::new(),
+            unserved: Vec::new(),
             waiter: Waiter::new(wait),
             completions: Vec::new(),
             messages: Vec::new(),
@@ -127,90 +123,6 @@ impl<D: Driver> Worker<D> {
     /// Where others leave messages for this worker.
     pub(crate) fn mailbox(&self) -> Arc<Mailbox<D::Socket>> {
         Arc::clone(&self.context.mailbox)
-    }
-
-    /// Serves a portal; connections go to the least loaded worker. A portal that follows an interface begins with the
-    /// addresses from [`Worker::network`].
-    pub(crate) fn serve(&mut self, portal: Portal) -> Result<(), ArrayError> {
-        match portal.on {
-            ListenOn::Address(addr) => {
-                let listened = self.listen(addr, portal.group, None);
-                listened.map_err(|error| ArrayError::Listen { portal: addr, error })
-            }
-            ListenOn::Interface { .. } => {
-                self.following.push(portal);
-                Ok(())
-            }
-        }
-    }
-
-    fn listen(&mut self, portal: SocketAddr, group: u16, interface: Option<&str>) -> io::Result<()> {
-        let handle = self.context.driver.listen(portal, &SocketOptions::default())?;
-        let addr = self.context.driver.local_addr(handle)?;
-        self.context.shared.portals().add(addr, group);
-        self.listeners.push(Listener { handle, addr, group, interface: interface.map(Into::into) });
-        Ok(())
-    }
-
-    /// The host's links or addresses have changed. For simulators; the array itself watches the network.
-    pub fn network(&mut self, event: &NetEvent) {
-        self.context.shared.portals().learn(event);
-        self.follow(event);
-    }
-
-    fn follow(&mut self, event: &NetEvent) {
-        match event {
-            NetEvent::AddressAdded { interface, address } => {
-                if let Err(error) = self.address_added(interface, *address) {
-                    tracing::error!(event = "portal_down", interface, %error, "an address that has come cannot be served");
-                }
-            }
-            NetEvent::AddressRemoved { interface, address } => self.address_removed(interface, *address),
-            NetEvent::LinkUp { .. } | NetEvent::LinkDown { .. } => {}
-        }
-    }
-
-    /// Listens on a new address, for every portal that follows its interface.
-    pub(crate) fn address_added(&mut self, interface: &str, address: IpAddr) -> Result<(), ArrayError> {
-        if self.stopping.is_some() || !can_serve(address) {
-            return Ok(());
-        }
-        for portal in self.following.clone() {
-            let ListenOn::Interface { name, port } = portal.on else { continue };
-            let portal_is = |listener: &Listener| {
-                (listener.interface.as_deref(), listener.addr.ip(), listener.group)
-                    == (Some(interface), address, portal.group)
-            };
-            if name != interface || self.listeners.iter().any(portal_is) {
-                continue;
-            }
-            let addr = SocketAddr::new(address, port);
-            let listened = self.listen(addr, portal.group, Some(interface));
-            listened.map_err(|error| ArrayError::Listen { portal: addr, error })?;
-            tracing::info!(event = "portal_up", portal = %addr, interface, "a portal has come");
-        }
-        Ok(())
-    }
-
-    fn address_removed(&mut self, interface: &str, address: IpAddr) {
-        let gone = |listener: &mut Listener| {
-            listener.interface.as_deref() == Some(interface) && listener.addr.ip() == address
-        };
-        for listener in self.listeners.extract_if(.., gone) {
-            tracing::warn!(event = "portal_down", portal = %listener.addr, interface, "a portal is gone");
-            self.context.driver.close(listener.handle);
-            self.context.shared.portals().remove(listener.addr);
-        }
-        if !self.context.shared.portals().is_lost(address) {
-            return;
-        }
-        for index in 0..self.slots.len() as u32 {
-            self.with_slot(index, |connection, context| {
-                if connection.local().ip() == address {
-                    connection.close(context);
-                }
-            });
-        }
     }
 
     /// Addresses that it listens on, as the driver chose them.
@@ -571,6 +483,7 @@ impl<D: Driver> Worker<D> {
     fn tick(&mut self) {
         self.next_tick = self.context.now + TICK_NS;
         self.look_for_gaps();
+        self.serve_again();
         self.relieve();
         // The host may have memory again.
         self.returns_seen = u64::MAX;

@@ -8,9 +8,10 @@ use linerate_io::net::netns;
 use linerate_iscsi_target::Array;
 use std::{
     io::{BufRead, BufReader},
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 use support::{Client, IQN, SIZE_BYTES, wait_for};
 
@@ -130,4 +131,18 @@ fn a_portal_with_an_address_is_told_only_while_the_host_has_it() {
     namespace.ip("address add 10.77.0.1/24 dev p0");
     listens_on(&array, &["0.0.0.0:3261", "10.77.0.1:3260"]);
     namespace.within(|| Client::login("10.77.0.1:3260".parse().unwrap(), 1, "")).clear_attention();
+}
+
+#[test]
+fn an_address_that_is_in_use_is_served_when_it_is_free() {
+    let Some(namespace) = Namespace::new() else { return };
+    let array = namespace.array(r#"{"interface": "p0"}, "127.0.0.1:3260""#);
+    namespace.ip("address add 10.77.0.2/24 dev p1");
+    let other = namespace.within(|| TcpListener::bind("10.77.0.2:3260").unwrap());
+    namespace.ip("address add 10.77.0.2/32 dev p0");
+    std::thread::sleep(Duration::from_millis(500));
+    listens_on(&array, &["127.0.0.1:3260"]);
+    drop(other);
+    listens_on(&array, &["10.77.0.2:3260", "127.0.0.1:3260"]);
+    namespace.within(|| Client::login("10.77.0.2:3260".parse().unwrap(), 2, "")).clear_attention();
 }

@@ -51,9 +51,11 @@ pub(crate) fn run_error(error: &RunError) -> PyErr {
             "name CPUs that this process may use (`taskset -p $$` shows them), or leave --cpus out"
         }
         Blame::User => {
-            "correct the workload file or the target; `linerate discover` shows the targets and LUNs of an array"
+            "correct the workload file or the target; `linerate discover` shows the targets and LUNs of an iSCSI array"
         }
-        Blame::Peer => "see whether the array is up and reachable, and its log; `linerate discover` tries it",
+        Blame::Peer => {
+            "see whether the array or server is up and reachable, and its log; `linerate discover` tries an iSCSI array"
+        }
         Blame::Host => "see `linerate run --help` for the driver, CPU and file options",
         Blame::Us => "please report this with the run directory",
     };

@@ -61,6 +61,11 @@ fn fuzz_session_events() {
 }
 
 #[test]
+fn fuzz_smb_answers() {
+    smoke("smb_answers", 20_000, bodies::smb_answers);
+}
+
+#[test]
 fn fuzz_vhdx_image() {
     smoke("vhdx_image", 20_000, bodies::vhdx_image);
 }

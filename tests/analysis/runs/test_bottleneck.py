@@ -48,6 +48,7 @@ def in_a_laboratory(rate_bits_per_s: object) -> Load:
     )
 
 
+@pytest.mark.long
 def test_a_full_link_of_a_laboratory_is_named_with_its_rate(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [in_a_laboratory(250e6)])
     said = "The link h1.p0 at 250 Mbit/s was full: it received at 99 % of its rate."

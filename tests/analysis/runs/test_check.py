@@ -195,6 +195,7 @@ def ramp(load: Load, length: int) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 def test_how_a_run_ended_matters(tmp_path: Path) -> None:
     failed = make_run(tmp_path / "failed", [SOUND], state="failed", reason="the array went away")
     assert found(failed)["run-ended-badly"].severity == "void"
@@ -255,6 +256,7 @@ def test_a_host_that_was_lost_or_whose_clock_moved_marks_the_result(
     assert "events" not in found(run), "told once"
 
 
+@pytest.mark.long
 def test_hosts_that_disagree_about_the_time_of_day_are_told_and_change_nothing(tmp_path: Path) -> None:
     run = on_hosts(tmp_path / "apart", wall_clocks_s=(0.9, -3600.0))
     assert run.manifest.validity is not None
@@ -330,6 +332,7 @@ def test_rules_have_floors(tmp_path: Path) -> None:
     assert "not-steady" in found(make_run(tmp_path / "many", [many], seed=3))
 
 
+@pytest.mark.long
 def test_effects_are_computed_from_the_measurement(tmp_path: Path) -> None:
     deep = found(make_run(tmp_path / "deep", [replace(SOUND, outstanding=30)]))["depth-missed"]
     achieved = summarise(make_run(tmp_path / "same", [replace(SOUND, outstanding=30)]))[0].queue_depth

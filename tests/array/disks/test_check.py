@@ -59,6 +59,7 @@ def _contents(folder: Path) -> dict[Path, tuple[str, int]]:
     return {path: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns) for path in files}
 
 
+@pytest.mark.long
 def test_a_sound_array(lab: Path) -> None:
     done = _check(lab)
     assert done.returncode == 0, done.stdout
@@ -79,6 +80,7 @@ def test_an_array_that_never_served(tmp_path: Path) -> None:
     assert "will be made, with new files for d0, d1, d2, d3" in done.stdout
 
 
+@pytest.mark.long
 def test_an_array_that_serves_is_left_alone(lab: Path) -> None:
     with serving(lab.parent, ARRAY):
         done = linerate("array", "check", lab)
@@ -86,6 +88,7 @@ def test_an_array_that_serves_is_left_alone(lab: Path) -> None:
         assert "is not looked at: an array that serves uses" in done.stdout
 
 
+@pytest.mark.long
 def test_a_damaged_disk_needs_care(lab: Path) -> None:
     with (lab.parent / "d2.img").open("r+b") as disk:
         for copy in (0, 64 << 10):
@@ -99,6 +102,7 @@ def test_a_damaged_disk_needs_care(lab: Path) -> None:
     assert {finding["severity"] for finding in told["findings"]} == {"care"}
 
 
+@pytest.mark.long
 def test_too_few_disks_are_refused(lab: Path) -> None:
     for number in range(3):
         (lab.parent / f"d{number}.img").unlink()
@@ -108,6 +112,7 @@ def test_too_few_disks_are_refused(lab: Path) -> None:
     assert "has too few disks to serve" in done.stdout
 
 
+@pytest.mark.long
 def test_both_copies_of_a_pools_metadata_are_looked_at(tmp_path: Path) -> None:
     """RAID 0 notices nothing of it."""
     text = ARRAY.replace("raid6", "raid0")
@@ -135,6 +140,7 @@ def test_mistakes_in_the_file_end_with_2(lab: Path) -> None:
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.long
 def test_files_that_are_no_disks(lab: Path) -> None:
     volume = '[[targets.volumes]]\nlun = 1\nname = "f0"\nkind = "file"\npath = "f0.img"\n'
     lab.write_text(ARRAY + volume, "ascii")

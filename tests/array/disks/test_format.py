@@ -57,6 +57,7 @@ def test_a_volume_is_read_from_its_disks(tmp_path: Path, level: str) -> None:
             assert total == 0, f"P of stripe {stripe}"
 
 
+@pytest.mark.long
 def test_a_pool_is_found_on_its_set(tmp_path: Path) -> None:
     pools = '[[storage.pools]]\nname = "p0"\nraid_sets = ["r0"]\npage_bytes = 65536\n'
     volume = 'kind = "pool"\npool = "p0"\nsize = "2m"'

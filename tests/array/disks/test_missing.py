@@ -79,6 +79,7 @@ def _serves_what_it_did(folder: Path) -> None:
             assert session.read(lun, 0, len(PATTERN)).data == PATTERN
 
 
+@pytest.mark.long
 def test_what_was_served_is_noted_beside_the_file(served_once: Path) -> None:
     beside, _ = places(served_once / "lab.toml")
     record = load(served_once / "lab.toml")
@@ -92,6 +93,7 @@ def test_what_was_served_is_noted_beside_the_file(served_once: Path) -> None:
     assert beside.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("aside", "message"),
     [("disks", "is empty: is its file system mounted?"), ("volumes", "volume f0 was served before")],
@@ -112,6 +114,7 @@ def test_a_file_system_that_is_not_mounted_is_seen(served_once: Path, aside: str
     _serves_what_it_did(served_once)
 
 
+@pytest.mark.long
 def test_a_set_without_superblocks_is_created_only_by_its_name(served_once: Path) -> None:
     for disk in (served_once / "disks").iterdir():
         with disk.open("r+b") as file:
@@ -127,6 +130,7 @@ def test_a_set_without_superblocks_is_created_only_by_its_name(served_once: Path
         assert session.read(1, 0, len(PATTERN)).data == PATTERN
 
 
+@pytest.mark.long
 def test_a_file_volume_is_created_only_by_its_name(served_once: Path) -> None:
     (served_once / "volumes" / "f0.img").unlink()
     (served_once / "volumes" / "other").touch()
@@ -139,6 +143,7 @@ def test_a_file_volume_is_created_only_by_its_name(served_once: Path) -> None:
         assert session.read(0, 0, len(PATTERN)).data == PATTERN
 
 
+@pytest.mark.long
 def test_a_missing_member_is_reported_and_not_made(served_once: Path) -> None:
     lost = served_once / "disks" / "d1.img"
     lost.unlink()

@@ -106,6 +106,7 @@ def _misbehave(portal: str) -> None:
         time.sleep(0.5)
 
 
+@pytest.mark.long
 def test_every_event_is_a_line_of_json_and_no_secret_is_in_any(tmp_path: Path) -> None:
     with _served(tmp_path, "--log-format", "json", "--log-level", "debug") as (process, portal):
         _misbehave(portal)
@@ -133,6 +134,7 @@ def test_every_event_is_a_line_of_json_and_no_secret_is_in_any(tmp_path: Path) -
         assert secret not in said
 
 
+@pytest.mark.long
 def test_text_is_the_same_for_people(tmp_path: Path) -> None:
     with _served(tmp_path) as (process, portal):
         with Wire(portal) as wire:
@@ -146,12 +148,14 @@ def test_text_is_the_same_for_people(tmp_path: Path) -> None:
     assert f"initiator={HOST} target={IQN}.none" in line.replace("status=0x0203 ", "")
 
 
+@pytest.mark.long
 def test_less_is_written_if_less_is_asked_for(tmp_path: Path) -> None:
     with _served(tmp_path, "--log-level", "error") as (process, portal):
         _misbehave(portal)
         assert _ended(process) == ""
 
 
+@pytest.mark.long
 def test_an_array_serves_whatever_becomes_of_its_standard_error(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     with _served(tmp_path, "--log-level", "debug", stderr=writing) as (process, portal):
@@ -168,6 +172,7 @@ def test_an_array_serves_whatever_becomes_of_its_standard_error(tmp_path: Path) 
         assert time.monotonic() - began < 10.0
 
 
+@pytest.mark.long
 def test_an_array_that_is_started_without_standard_error_writes_to_no_other_file(tmp_path: Path) -> None:
     file = tmp_path / "logged.toml"
     file.write_text(ARRAY, "ascii")
@@ -181,6 +186,7 @@ def test_an_array_that_is_started_without_standard_error_writes_to_no_other_file
         _ended(process)
 
 
+@pytest.mark.long
 def test_too_low_a_limit_of_open_files_is_warned_of(tmp_path: Path) -> None:
     file = tmp_path / "logged.toml"
     file.write_text(ARRAY, "ascii")
@@ -196,6 +202,7 @@ def test_too_low_a_limit_of_open_files_is_warned_of(tmp_path: Path) -> None:
     assert SECRET not in said
 
 
+@pytest.mark.long
 def test_the_service_manager_hears_when_the_array_serves_and_when_it_stops(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))

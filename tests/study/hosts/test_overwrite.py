@@ -69,6 +69,7 @@ def _study(folder: Path) -> Study:
     return load_study(folder / "writes.toml")
 
 
+@pytest.mark.long
 def test_a_pipe_is_refused_before_anything_is_changed(folder: Path, image: Path) -> None:
     done = linerate("run", folder / "writes.toml", "--output", folder / "out")
     assert done.returncode == 2
@@ -90,6 +91,7 @@ def test_a_file_system_must_be_named(folder: Path, image: Path, monkeypatch: pyt
         laboratory_for(study, folder / "out", Consent.of([name]))
 
 
+@pytest.mark.long
 def test_one_question_is_for_all_runs(folder: Path, image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[Look]] = []
 

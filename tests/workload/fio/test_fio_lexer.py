@@ -235,6 +235,7 @@ _VALUES = st.text(st.sampled_from("0123456789kmg%,:-/().$ {}*x^"), max_size=8) |
 )
 
 
+@pytest.mark.long
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(_WORDS, _VALUES), max_size=8))
 def test_any_values_are_read_or_refused(fio: ReadFio, pairs: list[tuple[str, str]]) -> None:

@@ -25,10 +25,14 @@ use std::{
 pub(crate) const IQN: &str = "iqn.2026-11.lab.linerate:test";
 pub(crate) const SIZE_BYTES: u64 = 64 << 20;
 
-/// The drivers to test where a test takes seconds on each: both, or with `LINERATE_QUICK` set (`make test`) the usual
-/// one.
+/// Whether parts of tests that take many seconds are left out, as in `make test`: `make test-all` runs them.
+pub(crate) fn is_quick() -> bool {
+    std::env::var_os("LINERATE_QUICK").is_some()
+}
+
+/// The drivers to test where a test takes seconds on each: both, or the usual one.
 pub(crate) fn slow_drivers() -> &'static [&'static str] {
-    if std::env::var_os("LINERATE_QUICK").is_some() { &["auto"] } else { &["epoll", "auto"] }
+    if is_quick() { &["auto"] } else { &["epoll", "auto"] }
 }
 
 /// An array with one memory volume; `extra` is added to the configuration.

@@ -236,12 +236,16 @@ impl RemoteFile {
             self.tasks.get_mut(slot).async_id = header.async_id();
             return Ok(());
         }
-        let task = self.end(slot);
+        let task = *self.tasks.get(slot);
         match task.purpose {
-            Purpose::Control(SmbCommand::Echo) => Ok(()),
-            Purpose::Control(_) => self.step_answered(message, cx),
+            Purpose::Control(command) => {
+                self.end(slot);
+                if command == SmbCommand::Echo { Ok(()) } else { self.step_answered(message, cx) }
+            }
             Purpose::Io(io) => {
+                // After a malformed answer the I/O is still in flight, and ends with the connection.
                 let result = io_result(&io, &task, message, status, cx.regions)?;
+                self.end(slot);
                 cx.sink.done(SmbIoDone { slot: io.slot, result });
                 ended(status).map_or(Ok(()), Err)
             }

@@ -8,9 +8,9 @@
 
 The iSCSI form is the one that libiscsi's tools and QEMU take, read by the same rules: `user:secret@` works as
 well, the secret may hold `/`, `%xx` is decoded in the target's name only, and LIBISCSI_CHAP_USERNAME,
-_PASSWORD, _TARGET_USERNAME and _TARGET_PASSWORD in the environment stand in for what the URL leaves out. The
+_PASSWORD, _TARGET_USERNAME and _TARGET_PASSWORD in the environment are used where the URL has no value. The
 secret leaves the URL here: what is passed on, shown and stored has none. LINERATE_SMB_USER and LINERATE_SMB_PASSWORD
-stand in for what an SMB URL leaves out.
+are used where an SMB URL has no value.
 """
 
 from __future__ import annotations
