@@ -94,18 +94,30 @@ def _processes_in(inode: int) -> list[str]:
     return found
 
 
-def test_a_folder_keeps_its_files_and_longer_ones_are_not_cut(tmp_path: Path) -> None:
+def test_a_folder_keeps_its_files(tmp_path: Path) -> None:
     folder = tmp_path / "images"
     folder.mkdir()
     folder.chmod(0o777)
-    (folder / "v2.img").write_bytes(b"x" * (5 << 20))
     with _up(tmp_path, unique("folder"), f'folder = "{folder}"') as lab:
         lab.down()
     assert {path.name: path.stat().st_size for path in folder.iterdir()} == {
         "v1.img": 4 << 20,
-        "v2.img": 5 << 20,
+        "v2.img": 4 << 20,
     }
-    assert (folder / "v2.img").read_bytes() == b"x" * (5 << 20)
+
+
+def test_a_file_of_the_user_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    need.tool("smbd")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "v2.img").write_bytes(b"mine")
+    file = tmp_path / "nas.toml"
+    file.write_text(TOPOLOGY.replace("KEYS", f'folder = "{folder}"'))
+    up = run("up", str(file), "--name", unique("mine"), rights="user")
+    assert up.returncode != 0
+    assert "v2.img exists, and loads would write over it" in up.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"v2.img": b"mine"}
 
 
 def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:

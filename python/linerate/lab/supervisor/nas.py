@@ -7,7 +7,6 @@ user namespace of its own, in which it is the user 65534 that every passwd file 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import secrets
@@ -19,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from linerate.errors import HostError
+from linerate.errors import HostError, UserError
 from linerate.lab import system
 from linerate.lab.supervisor.nodes import NodeNamespace, write_sysctl
 from linerate.san import MEMORY_FOLDER, SMB_PORT, Array
@@ -154,16 +153,25 @@ def _tools(array: str) -> dict[str, str]:
 
 
 def _make_files(array: Array, folder: Path) -> None:
-    """A file for each volume, with all of its blocks: holes would be read faster than data. Longer files stay."""
+    """A file for each volume, with all of its blocks: holes would be read faster than data.
+
+    A file that is there is refused, because loads would write over it. After a failure none of the new files stays.
+    """
+    made: list[Path] = []
     for volume in array.volumes:
         path = folder / volume.file_name
         try:
-            with path.open("ab") as file:
+            with path.open("xb") as file:
+                made.append(path)
                 os.posix_fallocate(file.fileno(), 0, volume.size_bytes)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                if path.stat().st_size == 0:
-                    path.unlink()
+            for one in made:
+                one.unlink(missing_ok=True)
+            if isinstance(error, FileExistsError):
+                raise UserError(
+                    f"the NAS {array.name}: {path} exists, and loads would write over it",
+                    "move it away, or give another folder",
+                ) from error
             hint = (
                 "give a folder in which this user may write, with enough space"
                 if array.folder
