@@ -11,6 +11,7 @@ from linerate.san.reader import TOPOLOGIES
 from linerate.study import Study, load_study, parse_study
 from linerate.study.file.factors import combinations
 from linerate.study.file.reader import STUDIES
+from linerate.workload.spec import SizeMix
 
 from tests.study.conftest import TEXT
 
@@ -164,3 +165,35 @@ def test_a_case_without_settings_is_the_baseline_once_more() -> None:
     again = study.case("again")
     assert again.changed == ()
     assert again.settings == study.baseline.settings
+
+
+def test_a_run_of_a_sweep_is_named_by_its_label() -> None:
+    study = load_study("smb-sizes")
+    sizes = {one.name: one.spec.streams[0].sizes for one in study.workloads if one.spec is not None}
+    assert len(sizes) == 33
+    assert sizes["write-8k"] == SizeMix.one(8192)
+    assert sizes["mixed-1m"] == SizeMix.one(1 << 20)
+
+
+HOSTS = """
+title = "A share"
+[[san]]
+host = [{ name = "here", devices = ["lo"], volumes = ["URL"] }]
+[[workload]]
+name = "read"
+file = "chelsio.toml"
+run = "read size=8k"
+metric = "iops"
+[[case]]
+name = "signed"
+settings = { smb.signing = "on" }
+"""
+
+
+def test_the_password_of_a_share_is_wanted_where_the_study_runs_and_not_in_its_file() -> None:
+    (san,) = parse_study(HOSTS.replace("URL", "smb://backup@nas/disks/test.img")).sans
+    assert san.hosts[0].volumes == ("smb://backup@nas/disks/test.img",)
+    with pytest.raises(UserError) as caught:
+        parse_study(HOSTS.replace("URL", "smb://backup%hidden@nas/disks/test.img"))
+    assert "LINERATE_SMB_PASSWORD" in f"{caught.value.message} {caught.value.hint}"
+    assert "hidden" not in f"{caught.value.message} {caught.value.hint}"

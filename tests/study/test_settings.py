@@ -16,6 +16,8 @@ from linerate.study.laboratory.settings import (
     loaded,
     topology_values,
 )
+from linerate.study.laboratory.shares import NO_LUN, NO_SHARE, unfit_for
+from linerate.workload import RunSpec, SmbSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import OpenArrival
 
 CHECKED = {"toe": "on", "isoe": "on", "rss_profile": "numa", "mtu": 9000, "delayed_ack": "off"}
@@ -186,3 +188,29 @@ def test_a_rate_makes_a_load_one_that_is_paced(study: Study) -> None:
     assert isinstance(arrival, OpenArrival)
     assert arrival.rate_iops == 20
     assert loaded(spec, {}).arrival == spec.arrival
+
+
+def test_settings_of_shares_change_the_sessions_of_every_volume_and_nothing_else() -> None:
+    spec = RunSpec(
+        name="r",
+        volumes=(VolumeSpec(name="v1", url="smb://nas:445/share/f", smb=SmbSpec(command_timeout_s=5.0)),),
+        streams=(StreamSpec(name="s", volumes=("v1",)),),
+    )
+    changed = loaded(spec, {"smb.signing": True, "smb.encryption": "aes-128-gcm", "smb.dialect": "3.1.1"})
+    wanted = SmbSpec(signing="on", encryption="aes-128-gcm", dialect="3.1.1", command_timeout_s=5.0)
+    assert changed.volumes[0].smb == wanted
+    assert loaded(spec, {}) == spec
+    assert changed.volumes[0].model_copy(update={"smb": spec.volumes[0].smb}) == spec.volumes[0]
+
+
+def test_settings_that_volumes_cannot_have_are_refused_with_the_reason() -> None:
+    asked = {
+        "smb.signing": "on",
+        "nagle": "on",
+        "multipath.policy": "round_robin",
+        "outstanding": 4,
+        "mtu": 9000,
+    }
+    assert unfit_for([False], asked) == {"smb.signing": NO_SHARE}
+    assert unfit_for([True, False], asked) == {}
+    assert unfit_for([True], asked) == {"nagle": NO_LUN, "multipath.policy": NO_LUN}

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from pydantic import SecretStr
+
 from linerate.errors import HostError, LinerateError, UserError
 from linerate.lab import protocol, system
 from linerate.lab.cpu import NamespaceCpu
@@ -306,6 +308,11 @@ class Lab:
         """
         reply: dict[str, Any] = self._connection.ask("manage", name=array, command=verb, fields=fields)
         return reply
+
+    def smb_login(self) -> dict[str, Any]:
+        """`user` and `secret` (a SecretStr) with which the files of its NAS are opened; empty without a NAS."""
+        login = self._connection.ask("smb_login")
+        return {"user": login["user"], "secret": SecretStr(login["secret"])} if login else {}
 
     def fault(self, fault: Fault) -> int:
         """Injects a fault now, without its own times, and returns when the fabric did it, in monotonic ns.

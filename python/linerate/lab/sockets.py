@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from linerate.errors import HostError
 from linerate.host import HostTarget, inside
-from linerate.host.linux.tcp_sockets import ESTABLISHED, tcp_sockets
-from linerate.san.model import ISCSI_PORT
+from linerate.host.linux.tcp_sockets import ESTABLISHED, TcpSocket, tcp_sockets
 
 if TYPE_CHECKING:
     from linerate.lab.lab import Lab
@@ -28,6 +28,7 @@ class ArrayWaits:
 
     def __init__(self, lab: Lab, arrays: tuple[str, ...]) -> None:
         self._targets = {name: HostTarget(name, (), lab.namespace(name).path) for name in arrays}
+        self._ports = {array.name: array.service_port for array in lab.topology.arrays}
         self._seen: dict[tuple[str, int], tuple[int, ...]] = {}
         self._looking = threading.Lock()
         self._over = threading.Event()
@@ -62,6 +63,11 @@ class ArrayWaits:
     def _look(self) -> None:
         with self._looking:
             for name, target in self._targets.items():
-                found = inside(target, lambda: list(tcp_sockets(ESTABLISHED, "idiag_sport", ISCSI_PORT)))
+                found = inside(target, partial(_sending, self._ports[name]))
                 for one in found:
                     self._seen[name, one.cookie] = tuple(one.info[field] for field in _WAITS)
+
+
+def _sending(port: int) -> list[TcpSocket]:
+    """The connections to a service of this namespace."""
+    return list(tcp_sockets(ESTABLISHED, "idiag_sport", port))

@@ -12,7 +12,9 @@ from linerate.san.drawing import NARROW, PAGE, Drawing, drawing
 from linerate.san.faults import Fault, FaultKind, FaultTable, links_hit, parse_fault
 from linerate.san.model import (
     ISCSI_PORT,
+    MEMORY_FOLDER,
     PREFIX_LENGTH,
+    SMB_PORT,
     AluaState,
     Array,
     ArrayPort,
@@ -49,10 +51,12 @@ from linerate.san.units import (
 __all__ = [
     "ISCSI_PORT",
     "LAYOUTS",
+    "MEMORY_FOLDER",
     "NARROW",
     "PAGE",
     "PREFIX_LENGTH",
     "RAID_LEVELS",
+    "SMB_PORT",
     "AluaState",
     "Array",
     "ArrayPort",

@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator, PositiveInt, WithJsonSchema
 
 from linerate.array.storage import Level
-from linerate.san.model import TEAM_LINKS_MAX, AluaState, Layout, Mtu, Priority, Vlan
+from linerate.san.model import TEAM_LINKS_MAX, AluaState, ArrayKind, Layout, Mtu, Priority, Vlan
 from linerate.san.paths import PATHS_FORM, asked_paths
 from linerate.san.storage import Backing, DiskSector
 from linerate.san.units import (
@@ -217,11 +217,15 @@ class VolumeTable(FrozenSpec):
 
 
 class ArrayTable(FrozenSpec):
-    """[[array]]: a storage array with one iSCSI target."""
+    """[[array]]: a storage array with one iSCSI target, or a NAS with one SMB share."""
 
     name: Name
+    kind: ArrayKind = "iscsi"
+    """iscsi: volumes are LUNs. nas: volumes are files on a share of Samba (Debian package samba)."""
     target: str | None = Field(default=None, min_length=1, max_length=223)
-    """iSCSI name; iqn.2026-11.lab.linerate:NAME if not given."""
+    """iSCSI name, iqn.2026-11.lab.linerate:NAME if not given; of a NAS the name of its share, `share` if not given."""
+    folder: str | None = Field(default=None, pattern=r'^/[^\x00-\x1f"%;#]*$')
+    """Of a NAS: an absolute path; its files are there and stay there. They are in memory if not given."""
     storage: StorageTable | None = None
     """Disks behind its volumes, which lie in memory if not given."""
     port: tuple[ArrayPortTable, ...] = Field(min_length=1)

@@ -88,10 +88,11 @@ def switch_labels(switch: Switch) -> list[str]:
 
 
 def array_labels(array: Array) -> list[str]:
-    """How many volumes of what size; the disks behind them, and their RAID sets, where there are any."""
+    """Whether it is a NAS; how many volumes of what size; the disks behind them, and their RAID sets, if it has any."""
     sizes = sorted({volume.size_bytes for volume in array.volumes})
     size = size_text(sizes[0]) if len(sizes) == 1 else f"{size_text(sizes[0])} to {size_text(sizes[-1])}"
-    words = [f"{plural(len(array.volumes), 'volume')} of {size}"]
+    words = ["NAS"] if array.kind == "nas" else []
+    words.append(f"{plural(len(array.volumes), 'volume')} of {size}")
     return words if array.storage is None else [*words, *_storage_words(array.storage)]
 
 

@@ -23,6 +23,9 @@ Mtu = Annotated[int, Field(ge=576, le=9216)]
 PREFIX_LENGTH = 24
 """Of every network."""
 ISCSI_PORT = 3260
+SMB_PORT = 445
+MEMORY_FOLDER = "/dev/shm"
+"""Where files in memory are on Linux; those of a lab are on a tmpfs of its own there."""
 TEAM_LINKS_MAX = 16
 
 Layout = Literal["one-to-one", "mesh", "partial"]
@@ -125,16 +128,39 @@ class Volume(FrozenSpec):
     paths: Layout | tuple[str, ...] | None = None
     """How hosts reach it: a layout, or paths such as "h1.p0 -> a1.p1"; over one path if not given."""
 
+    @property
+    def file_name(self) -> str:
+        """The file that it is on the share of a NAS."""
+        return f"{self.name}.img"
+
+
+ArrayKind = Literal["iscsi", "nas"]
+"""What an array serves: LUNs of an iSCSI target, or files on an SMB share."""
+
 
 class Array(Node):
-    """A storage array: one iSCSI target that is reached through all its ports."""
+    """A storage array: one iSCSI target, or one SMB share, that is reached through all its ports."""
 
+    kind: ArrayKind = "iscsi"
     ports: tuple[ArrayPort, ...] = Field(min_length=1)
     target: str
-    """iSCSI qualified name."""
+    """iSCSI qualified name; of a NAS the name of its share."""
     volumes: tuple[Volume, ...]
+    folder: str | None = None
+    """Of a NAS: the folder with its files; null: they are in memory."""
     storage: Storage | None = None
     """Disks behind the volumes; null: they lie in memory."""
+
+    @property
+    def service_port(self) -> int:
+        """TCP port of its target or its share."""
+        return SMB_PORT if self.kind == "nas" else ISCSI_PORT
+
+    def url(self, volume: Volume, address: str) -> str:
+        """The URL of a volume through one of the array's addresses."""
+        if self.kind == "nas":
+            return f"smb://{address}:{SMB_PORT}/{self.target}/{volume.file_name}"
+        return f"iscsi://{address}:{ISCSI_PORT}/{self.target}/{volume.lun}"
 
     @property
     def controllers(self) -> dict[str, tuple[str, ...]]:
@@ -225,7 +251,7 @@ class Path(FrozenSpec):
 
     @property
     def portal(self) -> str:
-        """Address and port of the array's end."""
+        """Address and port of an iSCSI array's end."""
         return f"{self.array_address}:{ISCSI_PORT}"
 
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from linerate.errors import UserError
-from linerate.san.model import ISCSI_PORT, Array, Interface, Layout, Link, Path, Port, Topology
+from linerate.san.model import Array, Interface, Layout, Link, Path, Port, Topology
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 PATHS_FORM = f'{", ".join(LAYOUTS)}, or a list of paths such as "h1.p0 -> a1.p1"'
@@ -51,7 +51,8 @@ def layout(
         for volume in array.volumes:
             name = f"{array.name}.{volume.name}"
             wanted = asked if asked is not None else volume.paths
-            if wanted is not None:
+            # A file of a share is opened in one session.
+            if wanted is not None and array.kind != "nas":
                 ways = _laid_out(topology, host, array, wanted)
             else:
                 ways = (single[name][0],) if name in single else ()
@@ -206,8 +207,7 @@ def volume_urls(topology: Topology, host: str) -> dict[str, tuple[Path, str]]:
             continue
         for volume in array.volumes:
             path = ways[volume.lun % len(ways)]
-            url = f"iscsi://{path.array_address}:{ISCSI_PORT}/{array.target}/{volume.lun}"
-            found[f"{array.name}.{volume.name}"] = (path, url)
+            found[f"{array.name}.{volume.name}"] = (path, array.url(volume, path.array_address))
     return found
 
 

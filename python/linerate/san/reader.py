@@ -6,6 +6,7 @@ the order in which their interfaces stand in the file, hosts count from .1 and a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ from linerate.san.file_model import (
     VolumeTable,
 )
 from linerate.san.model import (
+    MEMORY_FOLDER,
     PREFIX_LENGTH,
     Array,
     ArrayPort,
@@ -59,6 +61,9 @@ _CONTROL = 255
 _PREFIX = "10.231"
 """Of all networks; they exist only inside a lab."""
 _INTERFACE_NAME_MAX = 15
+_SHARE = "share"
+_SHARE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_OF_ISCSI_PORTS = {"portal_group", "controller", "alua"}
 
 
 def shipped_topologies() -> tuple[str, ...]:
@@ -232,14 +237,42 @@ class _Reader:
         volumes = [name for volume in table.volume for name in _counted(volume.name, volume.count)]
         for name in sorted({name for name in volumes if volumes.count(name) > 1}):
             self._error(("array", index, "volume"), f"the volume name {name} is used twice")
+        if table.kind == "nas":
+            self._check_nas(("array", index), table)
+        elif table.folder is not None:
+            self._error(("array", index, "folder"), "only a NAS has a folder", 'write kind = "nas"')
+        default = _SHARE if table.kind == "nas" else f"iqn.2026-11.lab.linerate:{table.name}"
         return Array(
             name=table.name,
-            target=table.target or f"iqn.2026-11.lab.linerate:{table.name}",
+            kind=table.kind,
+            target=table.target or default,
+            folder=table.folder,
             ports=self._array_ports(("array", index), table.port),
             volumes=_volumes(table.volume),
             storage=self._storage(("array", index, "storage"), table),
             control_address=control,
         )
+
+    def _check_nas(self, key: Key, table: ArrayTable) -> None:
+        """Reports what only an iSCSI array has, and a share or a folder that cannot be."""
+        if table.storage is not None:
+            self._error((*key, "storage"), "a NAS has no disks of its own", "give it a folder on some")
+        for number, volume in enumerate(table.volume):
+            if volume.paths is not None:
+                self._error((*key, "volume", number, "paths"), "a file of a share has one path")
+        for number, port in enumerate(table.port):
+            for name in sorted(port.model_fields_set & _OF_ISCSI_PORTS):
+                self._error((*key, "port", number, name), "a port of a NAS has none")
+        if table.target is not None and not _SHARE_NAME.fullmatch(table.target):
+            self._error(
+                (*key, "target"),
+                f"{table.target} is no name of a share",
+                "letters, digits, - and _, at most 80",
+            )
+        if table.folder is not None and Path(table.folder).is_relative_to(MEMORY_FOLDER):
+            self._error(
+                (*key, "folder"), f"{MEMORY_FOLDER} of a lab is its own", "leave folder out for memory"
+            )
 
     def _storage(self, key: Key, table: ArrayTable) -> Storage | None:
         if table.storage is None:

@@ -2,8 +2,9 @@
 
 Open this file first. `catalogue()` has all settings by name. Entries of hosts and iSCSI sessions are in
 `linerate.host.catalogue`, with the knobs that turn them. The others are here, by who applies them: `fabric`, `array`,
-`load`, `multipath`, `faults`. To add one, add an entry to the `SETTINGS` of its module; its `ModelField` says which
-field of the topology or of the run it writes. `make docs` writes the tables of the documentation from the catalogue.
+`load`, `smb`, `multipath`, `faults`. To add one, add an entry to the `SETTINGS` of its module; its `ModelField` says
+which field of the topology or of the run it writes. `make docs` writes the tables of the documentation from the
+catalogue.
 """
 
 from linerate.settings.array import REPLICATION
@@ -20,7 +21,7 @@ from linerate.settings.fabric import OF_ADAPTERS, RING_FRAMES_MAX, USER_FABRIC, 
 from linerate.settings.faults import FAULTS, faults_text
 from linerate.settings.load import HOST, LAN
 from linerate.settings.multipath import PATHS
-from linerate.settings.san_setting import ModelField, SanSetting
+from linerate.settings.san_setting import ModelField, RunPart, SanSetting
 
 __all__ = [
     "FAULTS",
@@ -34,6 +35,7 @@ __all__ = [
     "USER_FABRIC_ALWAYS",
     "AnySetting",
     "ModelField",
+    "RunPart",
     "SanSetting",
     "applied_by",
     "by_applier",

@@ -12,7 +12,7 @@ from linerate import host
 from linerate.errors import UserError
 from linerate.host import HostSetting
 from linerate.setting import Applier
-from linerate.settings import array, fabric, faults, load, multipath
+from linerate.settings import array, fabric, faults, load, multipath, smb
 from linerate.settings.san_setting import ModelField, SanSetting
 
 AnySetting = HostSetting | SanSetting
@@ -27,6 +27,7 @@ def catalogue() -> Mapping[str, AnySetting]:
         *fabric.SETTINGS,
         *array.SETTINGS,
         *load.SETTINGS,
+        *smb.SETTINGS,
         *multipath.SETTINGS,
         *faults.SETTINGS,
     )

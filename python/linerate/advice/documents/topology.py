@@ -165,7 +165,8 @@ class _Reader:
         unknown: dict[str, str] = {}
         storage = array.storage
         if storage is None:
-            reason = "its volumes are memory: there are no disks"
+            held = "files of a share" if array.kind == "nas" else "memory"
+            reason = f"its volumes are {held}: there are no disks"
             unknown |= dict.fromkeys(("chunk_bytes", "sector_kinds", "raid_level", "initialising"), reason)
         else:
             asked = sum(volume.size_bytes for volume in array.volumes)

@@ -147,6 +147,10 @@ def _become(node: str, command: list[str], name: str | None) -> None:
     from linerate.lab.exec import run_inside
 
     with Lab.find(name) as lab:
+        if login := lab.smb_login():
+            # For the URLs of its NAS, which hold none.
+            os.environ.setdefault("LINERATE_SMB_USER", login["user"])
+            os.environ.setdefault("LINERATE_SMB_PASSWORD", login["secret"].get_secret_value())
         code = run_inside(lab.supervisor_pid, lab.namespace(node).path, command)
     raise typer.Exit(code)
 

@@ -86,10 +86,10 @@ def _volumes(array: Array) -> Iterator[dict[str, Any]]:
 
 
 class Arrays:
-    """The array processes of a lab."""
+    """The processes of a lab's iSCSI arrays."""
 
     def __init__(self, arrays: Sequence[Array], nodes: dict[str, NodeNamespace]) -> None:
-        self._arrays = {array.name: array for array in arrays}
+        self._arrays = {array.name: array for array in arrays if array.kind == "iscsi"}
         self._nodes = nodes
         self._running: dict[str, EmbeddedArray] = {}
 

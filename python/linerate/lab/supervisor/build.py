@@ -17,6 +17,7 @@ from linerate.lab.supervisor.addresses import address_node
 from linerate.lab.supervisor.arrays import Arrays
 from linerate.lab.supervisor.control import build_control
 from linerate.lab.supervisor.faults import Impairment
+from linerate.lab.supervisor.nas import NasServers
 from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import Link, Nic, Switch, Topology, beyond_kernel
 
@@ -100,6 +101,7 @@ class Built:
     fabric: LabFabric
     fabric_reasons: tuple[str, ...]
     arrays: Arrays
+    nas: NasServers
 
 
 def build(order: dict[str, Any]) -> Built:
@@ -118,8 +120,10 @@ def build(order: dict[str, Any]) -> Built:
     build_control(nodes[CONTROL], nodes, topology)
     arrays = Arrays(topology.arrays, nodes)
     arrays.start()
+    nas = NasServers(topology.arrays, nodes)
+    nas.start()
     _await_links(topology, nodes)
-    return Built(order["name"], order["attached"], topology, listener, nodes, fabric, reasons, arrays)
+    return Built(order["name"], order["attached"], topology, listener, nodes, fabric, reasons, arrays, nas)
 
 
 def _await_links(topology: Topology, nodes: dict[str, NodeNamespace]) -> None:

@@ -51,12 +51,14 @@ class LabService:
             "counters": self.counters,
             "traffic": self.traffic,
             "facts": self.facts,
+            "smb_login": self.smb_login,
             "down": self.down,
         }
 
     def child_ended(self, pid: int, status: int) -> None:
         """Notes the end of a process that should have lived as long as the lab."""
-        needed = {f"array {name}": pid for name, pid in self._lab.arrays.pids.items()}
+        arrays = self._lab.arrays.pids | self._lab.nas.pids
+        needed = {f"array {name}": pid for name, pid in arrays.items()}
         for name, known in (needed | self._lab.fabric.processes).items():
             if known == pid:
                 self._ended[name] = status
@@ -166,6 +168,8 @@ class LabService:
             counted[f"host.{host.name}.cpu_s"] = received[host.name]
         for name, pid in lab.arrays.pids.items():
             counted[f"array.{name}.cpu_s"] = received[name] + system.process_cpu_s(pid)
+        for name, used_s in lab.nas.cpu_s().items():
+            counted[f"array.{name}.cpu_s"] = received[name] + used_s
         for name, pages in lab.arrays.page_faults().items():
             counted[f"array.{name}.page_faults"] = pages
         switches = sum(received[name] for name in received if lab.nodes[name].kind == "switch")
@@ -196,6 +200,10 @@ class LabService:
             **self._lab.fabric.facts(),
             **{key: value for key, value in read.items() if value is not None},
         }
+
+    def smb_login(self) -> dict[str, str] | None:
+        """User and secret of its NAS; None if it has none."""
+        return self._lab.nas.login()
 
     def down(self) -> None:
         """The lab ends once this is answered."""

@@ -11,7 +11,10 @@ from linerate.settings import HOST
 from linerate.study.file.model import RealHostTable
 from linerate.study.model import RealHost, San, Settings, Workload
 from linerate.workload.overrides import fill_number
-from linerate.workload.url import parse_target
+from linerate.workload.url import is_share, parse_target
+
+_ELSEWHERE = "from the environment"
+"""In place of the password of a share, which is needed only where the study is run."""
 
 
 def real_host(table: RealHostTable) -> RealHost:
@@ -57,14 +60,17 @@ def unfit_hosts(hosts: Sequence[RealHost]) -> Iterator[tuple[str, str]]:
 
 def _unfit_url(host: RealHost, url: str) -> Iterator[tuple[str, str]]:
     try:
-        target = parse_target(url, environ={})
+        target = parse_target(url, environ={"LINERATE_SMB_PASSWORD": _ELSEWHERE})
     except UserError as error:
         yield f"{host.name}: {error.message}", error.hint
         return
-    if target.secret is not None or target.mutual_secret is not None:
+    given = target.secret is not None and target.secret.get_secret_value() != _ELSEWHERE
+    if given or target.mutual_secret is not None:
         yield (
             f"{host.name}: a secret in the URL of a volume, which every copy of the study would keep",
-            "set LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD where the study is run",
+            "set LINERATE_SMB_PASSWORD where the study is run"
+            if is_share(url)
+            else "set LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD where the study is run",
         )
 
 

@@ -105,7 +105,7 @@ class WorkloadTable(FrozenSpec):
     file: str | None = None
     """A workload file (vdbench or TOML), beside the study file or shipped; none: LAN traffic alone."""
     run: str | None = None
-    """Which run of the file, where it has several."""
+    """Which run of the file, where it has several: its name, or of a sweep as in "read size=8k"."""
     outstanding: PositiveInt | None = None
     """I/Os in flight per volume; as the file says if not given."""
     size: Bytes | None = None

@@ -362,10 +362,10 @@ class _Reader:
                 (*key, "file"), what, "leave the hd= lines out of the file, and write [[san.host]] tables"
             )
             return None
-        runs = {run.label: run for run in plan.steps() if table.run in (None, run.name)}
+        runs = {run.label: run for run in plan.steps() if table.run in (None, run.name, run.label)}
         if len(runs) == 1:
             return next(iter(runs.values()))
-        names = ", ".join(dict.fromkeys(run.name for run in plan.steps()))
+        names = ", ".join(dict.fromkeys(run.label for run in plan.steps()))
         self._error(
             (*key, "run"), f"{len(runs)} runs of {table.file} are meant, not one", f"name one of {names}"
         )

@@ -26,9 +26,11 @@ from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.measure import LaboratoryRun, measure, placed
 from linerate.study.laboratory.places import loading, owners, place, placed_volume, reached
 from linerate.study.laboratory.remote import RemoteSettings
+from linerate.study.laboratory.shares import unfit_for
 from linerate.study.model import RealHost, San, Settings, SettingValue, Study, Workload
 from linerate.volumes import Cleared, Consent, Look, written
 from linerate.workload import RunSpec
+from linerate.workload.url import is_share
 
 if TYPE_CHECKING:
     from linerate.cluster import Cluster
@@ -109,7 +111,8 @@ class HostLaboratory:
     def apply(self, settings: Settings) -> SetUp:
         """See `Laboratory`. A setting that one host lacks is refused, and the others are left without it."""
         up = self._opened
-        refused = {name: why for name in settings if (why := _not_here(name))}
+        refused = unfit_for((is_share(url) for host in up.loading for url in host.volumes), settings)
+        refused |= {name: why for name in settings if (why := _not_here(name))}
         wanted = {
             name: value for name, value in settings.items() if name not in refused and _is_of_host(name)
         }

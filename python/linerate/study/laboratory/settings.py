@@ -7,7 +7,7 @@ next; `loaded` makes the run of a case.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -21,6 +21,7 @@ from linerate.settings import (
     REPLICATION,
     USER_FABRIC_ALWAYS,
     ModelField,
+    RunPart,
     applied_by,
     find,
     is_of_topology,
@@ -29,7 +30,7 @@ from linerate.settings import (
 from linerate.study.laboratory.faults import check_faults
 from linerate.study.laboratory.multipath import multipathed, paths_of
 from linerate.study.model import Settings, SettingValue
-from linerate.workload import RunSpec, StreamSpec
+from linerate.workload import RunSpec, SmbSpec, StreamSpec
 
 
 def is_of_storage(name: str) -> bool:
@@ -167,7 +168,7 @@ def beyond_kernel_settings(topology: Topology, settings: Settings) -> set[str]:
 
 def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
     """The run with every setting of sessions, load and paths in force."""
-    fields: dict[str, dict[str, Any]] = {"run": {}, "volume": {}, "multipath": {}, "path": {}}
+    fields: dict[str, dict[str, Any]] = {part: {} for part in get_args(RunPart)}
     sessions: dict[str, SettingValue] = {}
     for name, value in settings.items():
         field = model_field(name)
@@ -176,8 +177,13 @@ def loaded(spec: RunSpec, settings: Settings) -> RunSpec:
         elif name in host_catalogue() and applied_by(name) == "load":
             sessions[name] = find(name).parse(value)
     used: int | None = fields["run"].pop("volumes", None)
+    smb = SmbSpec(**fields["smb"])
     volumes = tuple(
-        multipathed(one.model_copy(update=fields["volume"]), fields["multipath"], fields["path"])
+        multipathed(
+            one.model_copy(update={**fields["volume"], "smb": one.smb.merged(smb)}),
+            fields["multipath"],
+            fields["path"],
+        )
         for one in spec.volumes[:used]
     )
     fewer = spec.model_copy(

@@ -33,6 +33,7 @@ from linerate.study.laboratory.settings import (
     replicates,
     topology_values,
 )
+from linerate.study.laboratory.shares import unfit_for
 from linerate.study.model import San, Settings, SettingValue, Workload
 from linerate.volumes import Consent
 
@@ -140,12 +141,14 @@ class _Up:
         return SetUp({**self._settings, **topology_values(self._settings), **readback}, refused)
 
     def _unfit(self, settings: Settings) -> dict[str, str]:
-        """What the fabric could be given, and would then carry something else than a wire does."""
+        """What this SAN lacks; and what the fabric could be given, and would then carry something else than a wire
+        does."""
+        unfit: dict[str, str] = {}
         if self._lab.fabric == "kernel" and settings.get("lso") in ("on", True):
-            return {
-                "lso": "the kernel fabric would shape whole segments, not frames; the user fabric cuts them"
-            }
-        return {}
+            unfit["lso"] = (
+                "the kernel fabric would shape whole segments, not frames; the user fabric cuts them"
+            )
+        return unfit | unfit_for((array.kind == "nas" for array in self._as_built.arrays), settings)
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Runs the workload from every host of the lab, with its LAN streams beside it."""
@@ -207,7 +210,10 @@ class _Up:
             for array in self._as_built.arrays:
                 for volume in array.volumes if arrays is None or array.name in arrays else ():
                     if ways := paths.get(f"{array.name}.{volume.name}"):
-                        url = f"iscsi://{ways[0].portal}/{array.target}/{volume.lun}"
+                        url = array.url(volume, ways[0].array_address)
+                        if array.kind == "nas":
+                            yield Placed(url, namespace, access=self._lab.smb_login())
+                            continue
                         specs = path_specs(ways, self._settings)
                         yield Placed(url, namespace, ways[0].host_address, paths=specs)
 

@@ -85,6 +85,11 @@ def is_remote(url: str) -> bool:
     return (kind := kind_of(url)) is not None and kind.remote
 
 
+def is_share(url: str) -> bool:
+    """Whether the volume is a file on an SMB share."""
+    return (kind := kind_of(url)) is not None and kind.scheme == "smb"
+
+
 def has_paths(url: str) -> bool:
     """Whether the volume can have several paths; see `UrlKind`."""
     return (kind := kind_of(url)) is not None and kind.paths

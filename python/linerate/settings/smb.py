@@ -1,0 +1,49 @@
+"""Settings of SMB sessions, for volumes that are files on shares. The server agrees to them at logon, per run."""
+
+from __future__ import annotations
+
+from linerate.setting import Choice
+from linerate.settings.san_setting import ModelField, SanSetting
+
+PREFIX = "smb."
+
+SETTINGS = (
+    SanSetting(
+        name=f"{PREFIX}signing",
+        title="SMB signing",
+        applier="load",
+        kind=Choice(("auto", "on", "off")),
+        default="auto",
+        field=ModelField("smb", "signing"),
+        elsewhere=(
+            ("Windows", "Set-SmbClientConfiguration -RequireSecuritySignature"),
+            ("Samba", "client signing"),
+        ),
+        doc="""Each message has a signature, which both sides compute over all of its data (MS-SMB2 3.1.4.1). It costs
+        CPU time in proportion to throughput. auto signs if the server requires it; with off such a server fails the
+        run. Encrypted messages have no signature.""",
+    ),
+    SanSetting(
+        name=f"{PREFIX}encryption",
+        title="SMB encryption",
+        applier="load",
+        kind=Choice(("auto", "off", "on", "aes-128-gcm", "aes-128-ccm", "aes-256-gcm", "aes-256-ccm")),
+        default="auto",
+        field=ModelField("smb", "encryption"),
+        elsewhere=(("Windows", "Set-SmbShare -EncryptData"), ("Samba", "smb encrypt")),
+        doc="""All messages are encrypted: on takes the cipher that the server prefers, a cipher's name takes that one.
+        auto encrypts if the server or the share requires it. It needs dialect 3.0 or later, and dialect 3.1.1 for the
+        choice of a cipher.""",
+    ),
+    SanSetting(
+        name=f"{PREFIX}dialect",
+        title="SMB dialect",
+        applier="load",
+        kind=Choice(("2.1", "3.0", "3.0.2", "3.1.1")),
+        default="the latest",
+        field=ModelField("smb", "dialect"),
+        elsewhere=(("Windows", "Smb2DialectMin, Smb2DialectMax"), ("Samba", "client max protocol")),
+        doc="""The only dialect that is offered to the server. Without it all are, and the server takes the latest of
+        them. Later dialects have faster signatures, 3.1.1 protects the logon itself.""",
+    ),
+)
