@@ -41,7 +41,7 @@ def test_without_names_it_is_in_memory_and_called_share() -> None:
     assert "array n1  NAS, 4 volumes of 64m, share" in tree(load_topology("nas-san"))
 
 
-def test_a_file_of_a_share_has_one_path_whatever_layout_is_asked_for() -> None:
+def test_a_file_of_a_share_has_one_path_in_every_layout() -> None:
     found = paths_of(_nas(PORTS + VOLUMES), "h1", {"multipath.paths": "mesh"})
     assert [len(paths) for paths in found.values()] == [1, 1]
 

@@ -132,6 +132,6 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn what_was_written_is_read_whatever_the_order_and_the_pieces_of_the_answers() {
+fn what_was_written_is_read_from_answers_in_any_order_and_in_pieces() {
     (0..SEEDS).for_each(run);
 }

@@ -37,6 +37,6 @@ def interval(values: Sequence[float], alpha: float = 0.05) -> MeanInterval | Non
 
 
 @lru_cache(maxsize=256)
-def t_quantile(probability: float, degrees: int) -> float:
+def t_quantile(probability: float, degrees: float) -> float:
     """Of Student's t distribution."""
     return float(special.stdtrit(degrees, probability))

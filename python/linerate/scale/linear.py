@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from scipy import special  # type: ignore[import-untyped]
-
-from linerate.scale.interval import STEP
+from linerate.scale.interval import STEP, t_quantile
 from linerate.scale.search import ALPHA
 
 Growth = Literal["linear", "less", "more", "undecided"]
@@ -74,7 +72,7 @@ def _half_width(one: Sequence[float], other: Sequence[float], alpha: float) -> f
     degrees = sum(parts) ** 2 / sum(
         part**2 / (len(values) - 1) for part, values in zip(parts, (one, other), strict=True)
     )
-    return float(special.stdtrit(degrees, 1 - alpha / 2)) * math.sqrt(sum(parts))
+    return t_quantile(1 - alpha / 2, degrees) * math.sqrt(sum(parts))
 
 
 def _growth(low: float, high: float, margin: float) -> Growth:
