@@ -74,6 +74,39 @@ fn a_volume_takes_up_what_is_written_and_gives_back_what_is_discarded() {
     });
 }
 
+/// A page is written as a whole at its first use, unless it is known to hold zeros.
+#[test]
+fn on_a_disk_of_zeros_a_first_write_writes_nothing_around_it() {
+    for is_disk_zeroed in [false, true] {
+        with_pool(PoolConfig { is_disk_zeroed, ..config() }, move |pool, disk, _| async move {
+            let volume = pool.create_volume("v0", 4 * PAGE).await.unwrap();
+            let before = disk.stats().write_bytes;
+            volume.write(512, Bytes::from(vec![7; 512]), false).await.unwrap();
+            let written = disk.stats().write_bytes - before;
+            assert_eq!(written < PAGE, is_disk_zeroed, "{written} bytes for 512");
+            assert_eq!(byte_of(volume.as_ref(), 0, 512).await, 0);
+            assert_eq!(byte_of(volume.as_ref(), 512, 512).await, 7);
+            assert_eq!(byte_of(volume.as_ref(), 1024, PAGE - 1024).await, 0);
+        });
+    }
+}
+
+/// Fills a pool on a disk of zeros, deletes the volume, and uses all pages once more.
+#[test]
+fn a_page_that_was_used_is_not_taken_for_zeros() {
+    with_pool(PoolConfig { is_disk_zeroed: true, ..config() }, |pool, _, _| async move {
+        let size_bytes = pool.status().size_bytes;
+        let volume = pool.create_volume("v0", size_bytes).await.unwrap();
+        put(volume.as_ref(), 0, size_bytes, 9).await;
+        pool.delete("v0").await.unwrap();
+        let volume = pool.create_volume("v1", size_bytes).await.unwrap();
+        for page in (0..size_bytes).step_by(PAGE as usize) {
+            put(volume.as_ref(), page, 512, 5).await;
+            assert_eq!(byte_of(volume.as_ref(), page + 512, PAGE - 512).await, 0, "page at {page}");
+        }
+    });
+}
+
 #[test]
 fn a_snapshot_stays_as_it_was_and_a_volume_goes_back_to_it() {
     with_pool(config(), |pool, disk, runtime| async move {

@@ -26,6 +26,15 @@ async fn check_missing(assembly: &Assembly<'_>, pool: &str, disk: &dyn Disk) -> 
     }
 }
 
+/// What is known of the RAID sets of a pool.
+#[derive(Clone, Copy)]
+pub(super) struct SetsBelow {
+    /// All were made at this start.
+    pub(super) are_new: bool,
+    /// All were made at this start, of disks that hold zeros.
+    pub(super) are_zeroed: bool,
+}
+
 /// A pool and its configuration.
 pub(super) struct PoolEntry {
     pub(super) spec: PoolSpec,
@@ -33,18 +42,19 @@ pub(super) struct PoolEntry {
 }
 
 impl PoolEntry {
-    /// Opens the pool on a disk, or creates it if this is permitted: on sets that `are_new`, or that are empty.
+    /// Opens the pool on a disk, or creates it if this is permitted: on sets that are new, or that are empty.
     pub(super) async fn open(
         runtime: &Runtime,
         assembly: &Assembly<'_>,
         spec: PoolSpec,
         disk: Rc<dyn Disk>,
-        are_new: bool,
+        sets: SetsBelow,
     ) -> Result<Self, StorageError> {
         let config = PoolConfig {
             page_bytes: u64::from(spec.page_bytes),
             warn_at: spec.warn_at,
             overcommit: spec.overcommit,
+            is_disk_zeroed: sets.are_zeroed,
             ..PoolConfig::new(&spec.name)
         };
         let fault = |error| StorageError::Pool { pool: spec.name.clone(), error };
@@ -53,7 +63,7 @@ impl PoolEntry {
         } else {
             match Pool::open(runtime.clone(), config.clone(), Rc::clone(&disk)).await {
                 Err(PoolError::NoPool(_)) => {
-                    if !are_new {
+                    if !sets.are_new {
                         check_missing(assembly, &spec.name, &*disk).await?;
                     }
                     Pool::create(runtime.clone(), config, disk).await

@@ -19,6 +19,8 @@ pub(super) struct SetEntry {
     pub(super) set: Rc<RaidSet>,
     /// It was made at this start.
     pub(super) is_new: bool,
+    /// It was made at this start, of disks that hold zeros.
+    pub(super) is_zeroed: bool,
 }
 
 /// The role of a disk in a RAID set.
@@ -36,10 +38,12 @@ impl SetEntry {
         spec: RaidSetSpec,
     ) -> Result<Self, StorageError> {
         let config = config(&spec);
-        let (set, is_new) = match assembly.judge(&spec).await? {
+        // Disks in memory begin as zeros, and so do new files.
+        let is_zeroed = || spec.disks.iter().all(|name| assembly.disk_table.old_file(name).is_none());
+        let (set, is_new, is_zeroed) = match assembly.judge(&spec).await? {
             Verdict::Assemble(Parts { disks, mut spares }, new) => {
                 spares.extend(assembly.new_spares(&new).await);
-                (RaidSet::assemble(runtime.clone(), config, disks, spares).await, false)
+                (RaidSet::assemble(runtime.clone(), config, disks, spares).await, false, false)
             }
             Verdict::Create(absent) => {
                 let disk_table = assembly.disk_table;
@@ -50,11 +54,12 @@ impl SetEntry {
                     Ok(disks.into_iter().flatten().collect())
                 };
                 let (members, spares) = (disks(&spec.disks)?, disks(&spec.spares)?);
-                (RaidSet::create(runtime.clone(), config, members, spares).await, true)
+                let set = RaidSet::create(runtime.clone(), config, members, spares).await;
+                (set, true, is_zeroed())
             }
         };
         match set {
-            Ok(set) => Ok(Self { spec, set, is_new }),
+            Ok(set) => Ok(Self { spec, set, is_new, is_zeroed }),
             Err(error) => Err(StorageError::Raid { set: spec.name, error }),
         }
     }

@@ -25,12 +25,22 @@ pub struct PoolConfig {
     /// How many leaves of a deleted snapshot or volume are freed at a time; a leaf is 64 pages. The thread does nothing
     /// else meanwhile.
     pub merge_leaves: usize,
+    /// The disk was just made and holds zeros everywhere. Only [`Pool::create`](super::Pool::create) uses this: the first
+    /// write to a page of such a disk need not fill the page.
+    pub is_disk_zeroed: bool,
 }
 
 impl PoolConfig {
     /// Pages of 1 MiB, a warning at 80 %, no limit of overcommitment.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), page_bytes: 1 << 20, warn_at: 0.8, overcommit: None, merge_leaves: 128 }
+        Self {
+            name: name.into(),
+            page_bytes: 1 << 20,
+            warn_at: 0.8,
+            overcommit: None,
+            merge_leaves: 128,
+            is_disk_zeroed: false,
+        }
     }
 
     pub(crate) fn check(&self, block_bytes: u32) -> Result<(), PoolError> {

@@ -57,6 +57,10 @@ impl Pool {
         let store = Store::create(Rc::clone(&disk), &layout).await.map_err(|error| failed(&config, error))?;
         layout.store(disk.as_ref()).await?;
         let map = Map::new(layout.pages());
+        // On a thin disk the first write to a page also takes the space of the whole page.
+        if config.is_disk_zeroed && !disk.is_thin() {
+            map.pages.set_all_zero();
+        }
         Ok(Self { core: Core::new(runtime, config, disk, layout, store, map), repaired: 0 })
     }
 

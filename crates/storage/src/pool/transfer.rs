@@ -215,7 +215,7 @@ async fn write_piece(
     }
 }
 
-/// Writes to a new page: `data`, and the old contents around it.
+/// Writes to a new page: `data`, and the old contents around it. If these and the page are zeros, `data` is enough.
 async fn write_anew(
     core: &Rc<Core>,
     volume: &VolumeCore,
@@ -225,8 +225,10 @@ async fn write_anew(
 ) -> Result<u64, DiskError> {
     let page_bytes = core.page_bytes();
     let mut fresh = core.take_page().await?;
-    let content = if piece.len == page_bytes {
-        data
+    let (start, content) = if piece.len == page_bytes {
+        (0, data)
+    } else if fresh.is_zero() && matches!(before, Located::Zero) {
+        (piece.start, data)
     } else {
         let around = BytesMut::zeroed(page_bytes as usize);
         let mut around = match &before {
@@ -234,13 +236,16 @@ async fn write_anew(
             Located::Page { page, .. } => core.disk.read(core.layout.page_offset(*page), around).await?,
         };
         around[piece.start as usize..][..data.len()].copy_from_slice(&data);
-        around.freeze()
+        (0, around.freeze())
     };
     while let Err(error) =
-        core.disk.write(core.layout.page_offset(fresh.page()), content.clone(), false).await
+        core.disk.write(core.layout.page_offset(fresh.page()) + start, content.clone(), false).await
     {
         let used = match &error {
-            DiskError::NoSpace(_) => core.map.borrow().pages.take_used(),
+            // Only a thin disk has no space, and none of its pages counts as zero.
+            DiskError::NoSpace(_) if content.len() as u64 == page_bytes => {
+                core.map.borrow().pages.take_used()
+            }
             _ => None,
         };
         fresh = used.ok_or(error)?;

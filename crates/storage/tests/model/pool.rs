@@ -436,7 +436,9 @@ impl World {
 
 fn config(rng: &mut Rng) -> PoolConfig {
     let page_bytes = rng.choice([4096, 8192, 65_536]).unwrap();
-    PoolConfig { page_bytes, merge_leaves: rng.choice([1, 128]).unwrap(), ..PoolConfig::new("p0") }
+    let merge_leaves = rng.choice([1, 128]).unwrap();
+    // Drives begin as zeros.
+    PoolConfig { page_bytes, merge_leaves, is_disk_zeroed: rng.bool(), ..PoolConfig::new("p0") }
 }
 
 fn on_a_drive(seed: u64) {

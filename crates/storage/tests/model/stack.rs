@@ -18,8 +18,9 @@ const SET_BYTES: u64 = 12 << 20;
 
 fn whole_stack(seed: u64) {
     let mut rig = Rig::new(seed, SET_BYTES);
-    let config =
-        PoolConfig { page_bytes: rig.rng.choice([4096, 16_384, 65_536]).unwrap(), ..PoolConfig::new("p0") };
+    let page_bytes = rig.rng.choice([4096, 16_384, 65_536]).unwrap();
+    // Drives begin as zeros.
+    let config = PoolConfig { page_bytes, is_disk_zeroed: rig.rng.bool(), ..PoolConfig::new("p0") };
     let book = Book::new(rig.world.set.block_bytes() as usize, true);
     let creating =
         Pool::create(rig.executor.runtime(), config.clone(), Rc::clone(&rig.world.set) as Rc<dyn Disk>);

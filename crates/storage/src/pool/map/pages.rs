@@ -19,6 +19,8 @@ struct Inner {
     free_count: u64,
     /// A bit per page; set: it was in use before, so the disk below has space for it.
     used: Vec<u64>,
+    /// A bit per page; set: nothing was written to it since the disk was made of zeros. Empty: not known of any page.
+    zero: Vec<u64>,
     count: u64,
     /// Where the search for a free page continues, so that sequential writes get sequential pages.
     cursor: usize,
@@ -46,6 +48,7 @@ impl Pages {
             free,
             free_count: count,
             used: vec![0; (count as usize).div_ceil(64)],
+            zero: Vec::new(),
             count,
             cursor: 0,
             released: Vec::new(),
@@ -54,6 +57,12 @@ impl Pages {
             lingering: HashSet::new(),
             waiting: Vec::new(),
         })))
+    }
+
+    /// All pages hold zeros.
+    pub(crate) fn set_all_zero(&self) {
+        let mut inner = self.0.borrow_mut();
+        inner.zero = vec![u64::MAX; inner.free.len()];
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -96,14 +105,16 @@ impl Pages {
 
     /// Takes a free page. It is returned when the guard is dropped, unless it is kept.
     pub(crate) fn take(&self) -> Option<FreshPage> {
-        let page = self.0.borrow_mut().take()?;
-        Some(FreshPage { pages: self.clone(), page, is_kept: false })
+        let mut inner = self.0.borrow_mut();
+        let page = inner.take()?;
+        let is_zero = inner.take_zero(page);
+        Some(FreshPage { pages: self.clone(), page, is_zero, is_kept: false })
     }
 
     /// Takes a free page that was in use before, because the disk below has no space for others.
     pub(crate) fn take_used(&self) -> Option<FreshPage> {
         let page = self.0.borrow_mut().take_used()?;
-        Some(FreshPage { pages: self.clone(), page, is_kept: false })
+        Some(FreshPage { pages: self.clone(), page, is_zero: false, is_kept: false })
     }
 
     /// Releases a page. The next [`Pages::take_released`] returns it.
@@ -158,6 +169,16 @@ impl Inner {
         self.used[page as usize / 64] |= 1 << (page % 64);
     }
 
+    /// Whether a page that will be written holds zeros until then.
+    fn take_zero(&mut self, page: u32) -> bool {
+        let (word, bit) = (page as usize / 64, 1_u64 << (page % 64));
+        let is_zero = self.zero.get(word).is_some_and(|bits| bits & bit != 0);
+        if is_zero {
+            self.zero[word] &= !bit;
+        }
+        is_zero
+    }
+
     fn claim(&mut self, page: u32) -> bool {
         let (word, bit) = (page as usize / 64, 1_u64 << (page % 64));
         let is_free = self.free.get(word).is_some_and(|bits| bits & bit != 0);
@@ -209,10 +230,16 @@ impl fmt::Debug for Pages {
 pub(crate) struct FreshPage {
     pages: Pages,
     page: u32,
+    is_zero: bool,
     is_kept: bool,
 }
 
 impl FreshPage {
+    /// Whether the disk holds zeros there.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.is_zero
+    }
+
     pub(crate) fn page(&self) -> u32 {
         self.page
     }
@@ -275,6 +302,21 @@ mod tests {
         assert_eq!(page.page(), 150);
         drop(page);
         assert_eq!((pages.free(), pages.take_used().is_none()), (200, true));
+    }
+
+    #[test]
+    fn a_page_of_zeros_is_one_until_it_is_taken() {
+        let pages = Pages::new(65);
+        assert!(!pages.take().unwrap().is_zero());
+        pages.set_all_zero();
+        let page = pages.take().unwrap();
+        assert_eq!((page.page(), page.is_zero()), (0, true));
+        // It may have been written in part, although it was not kept.
+        drop(page);
+        let again = pages.take().unwrap();
+        assert_eq!((again.page(), again.is_zero()), (0, false));
+        let rest: Vec<_> = std::iter::from_fn(|| pages.take()).collect();
+        assert!(rest.len() == 64 && rest.iter().all(FreshPage::is_zero));
     }
 
     #[test]
