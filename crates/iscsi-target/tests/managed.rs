@@ -146,8 +146,13 @@ fn a_volume_that_is_deleted_or_resized_under_commands_answers_each_and_harms_no_
                     read.itt
                 })
                 .collect();
-            thread::sleep(Duration::from_millis(50));
-            other.clear_attention();
+            if is_deleted {
+                support::wait_for(&array, "the other one hears that a LUN is gone", |_| {
+                    other.attention() == Some((6, 0x3F0E))
+                });
+            } else {
+                thread::sleep(Duration::from_millis(50));
+            }
             other.write(0, &bytes[..8192]);
             assert_eq!(other.read(0, 8192), bytes[..8192]);
             assert!(!changing.is_finished(), "it waits for the write that has begun");

@@ -50,7 +50,7 @@ pub(crate) fn array_of(volume: &str, extra: &str) -> Array {
 }
 
 /// Waits until the array's counters satisfy `until`.
-pub(crate) fn wait_for(array: &Array, what: &str, until: impl Fn(&ArrayStats) -> bool) -> ArrayStats {
+pub(crate) fn wait_for(array: &Array, what: &str, mut until: impl FnMut(&ArrayStats) -> bool) -> ArrayStats {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let stats = array.stats();
