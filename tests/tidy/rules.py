@@ -44,18 +44,19 @@ BANNED_WORDS = (
 # Crate -> the crates of this workspace that it may depend on. Downwards only; io depends on none of them.
 CRATE_EDGES = {
     "blame": set(),
+    "crc32c": set(),
     "scsi-proto": set(),
     "scsi": {"scsi-proto"},
-    "iscsi-proto": {"scsi-proto"},
+    "iscsi-proto": {"crc32c", "scsi-proto"},
     "io": set(),
-    "storage": {"blame", "io"},
+    "storage": {"blame", "crc32c", "io"},
     "iscsi-target": {"blame", "storage", "iscsi-initiator", "scsi", "iscsi-proto", "io"},
     "iscsi-initiator": {"blame", "scsi-proto", "iscsi-proto", "io"},
     "smb": {"blame", "io"},
     "load": {"blame", "storage", "iscsi-initiator", "smb", "io", "iscsi-proto"},
     "sim": {"storage", "io", "iscsi-proto", "scsi", "iscsi-target", "iscsi-initiator", "load", "link"},
     "link": set(),
-    "vhdx": {"blame"},
+    "vhdx": {"blame", "crc32c"},
     "fabric": {"blame", "link", "io"},
     "py": {"blame", "storage", "iscsi-target", "iscsi-initiator", "smb", "load", "io", "fabric"},
 }

@@ -1,8 +1,4 @@
 //! CRC32C, the header and data digest of iSCSI (RFC 7143 section 13.1).
-//!
-//! The crate `crc32c` (three interleaved streams of the processor's CRC32 instruction) was measured against `crc-fast`
-//! (carry-less multiplication) on an x86-64 server core: 16 against 22 ns for 48 bytes, 0.28 against 0.41 us for 4 KiB,
-//! 13.6 against 18.2 us for 256 KiB.
 
 /// A CRC32C of the pieces of a segment, computed step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +21,7 @@ impl Crc32c {
     /// The checksum after `bytes` too.
     #[must_use]
     pub fn update(self, bytes: &[u8]) -> Self {
-        Crc32c(crc32c::crc32c_append(self.0, bytes))
+        Crc32c(linerate_crc32c::crc32c_append(self.0, bytes))
     }
 
     /// The four bytes that follow the segment on the wire: least significant byte first.

@@ -29,8 +29,8 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 
 /// CRC-32C of `bytes` with zeros in the four bytes at `field_at`, where the structure keeps it.
 pub(crate) fn checksum(bytes: &[u8], field_at: usize) -> u32 {
-    let before = crc32c::crc32c(&bytes[..field_at]);
-    crc32c::crc32c_append(crc32c::crc32c_append(before, &[0; 4]), &bytes[field_at + 4..])
+    let before = linerate_crc32c::crc32c(&bytes[..field_at]);
+    linerate_crc32c::crc32c_append(linerate_crc32c::crc32c_append(before, &[0; 4]), &bytes[field_at + 4..])
 }
 
 /// Computes the checksum and writes it into its field.

@@ -95,14 +95,14 @@ fn is_whole<F: ImageFile>(
 ) -> Result<bool, VhdxError> {
     use super::entry::Descriptor;
     let described = header.descriptor_sectors();
-    let before = crc32c::crc32c(&sector[..CHECKSUM_AT]);
-    let mut sum = crc32c::crc32c_append(before, &[0; 4]);
-    sum = crc32c::crc32c_append(sum, &sector[CHECKSUM_AT + 4..]);
+    let before = linerate_crc32c::crc32c(&sector[..CHECKSUM_AT]);
+    let mut sum = linerate_crc32c::crc32c_append(before, &[0; 4]);
+    sum = linerate_crc32c::crc32c_append(sum, &sector[CHECKSUM_AT + 4..]);
     let mut data_sectors = 0;
     for number in 0..u64::from(header.sectors) {
         let current = if number == 0 { *sector } else { area.read(medium, u64::from(first) + number)? };
         if number > 0 {
-            sum = crc32c::crc32c_append(sum, &current);
+            sum = linerate_crc32c::crc32c_append(sum, &current);
         }
         if number < described {
             for descriptor in header.parse_descriptors(&current, number) {

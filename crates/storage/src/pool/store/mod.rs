@@ -22,7 +22,7 @@ fn seal(magic: [u8; 8], body: &[u8]) -> Bytes {
     block.extend_from_slice(&magic);
     block.extend_from_slice(&(body.len() as u32).to_le_bytes());
     block.extend_from_slice(body);
-    let sum = crc32c::crc32c(&block);
+    let sum = linerate_crc32c::crc32c(&block);
     block.extend_from_slice(&sum.to_le_bytes());
     block.resize(BLOCK_BYTES as usize, 0);
     block.freeze()
@@ -33,7 +33,7 @@ fn unseal(magic: [u8; 8], block: &[u8]) -> Option<&[u8]> {
     let len = u32::from_le_bytes(block.strip_prefix(magic.as_slice())?.first_chunk().copied()?) as usize;
     let (sealed, rest) = block.split_at_checked(len.checked_add(12)?)?;
     let sum = u32::from_le_bytes(*rest.first_chunk()?);
-    (crc32c::crc32c(sealed) == sum).then_some(&sealed[12..])
+    (linerate_crc32c::crc32c(sealed) == sum).then_some(&sealed[12..])
 }
 
 #[cfg(test)]

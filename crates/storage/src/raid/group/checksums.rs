@@ -201,10 +201,10 @@ fn pages_of(units: &Range<u64>) -> Range<u64> {
 }
 
 fn page_sum(seed: u32, page: u64, sums: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(seed, &page.to_le_bytes()), sums)
+    linerate_crc32c::crc32c_append(linerate_crc32c::crc32c_append(seed, &page.to_le_bytes()), sums)
 }
 
 /// Never 0, which means "not known".
 fn sum_of(unit: &[u8]) -> u32 {
-    crc32c::crc32c(unit).max(1)
+    linerate_crc32c::crc32c(unit).max(1)
 }

@@ -113,7 +113,7 @@ fn encode(epoch: Epoch, sequence: u64, changes: &[Change]) -> Bytes {
     for change in changes {
         out.put_slice(&change.data);
     }
-    let sum = crc32c::crc32c(&out);
+    let sum = linerate_crc32c::crc32c(&out);
     out[8..12].copy_from_slice(&sum.to_le_bytes());
     out.freeze()
 }
@@ -143,8 +143,8 @@ fn decode(area: &Bytes, epoch: Epoch) -> Option<(usize, u64, Vec<Change>)> {
     let found = Epoch { set: header.get_u64_le(), group: header.get_u32_le(), number: header.get_u64_le() };
     let sequence = header.get_u64_le();
     let record = area.get(..(UNIT as usize).checked_add(payload)?)?;
-    let computed = crc32c::crc32c_append(crc32c::crc32c(&record[..8]), &[0; 4]);
-    if found != epoch || crc32c::crc32c_append(computed, &record[12..]) != sum {
+    let computed = linerate_crc32c::crc32c_append(linerate_crc32c::crc32c(&record[..8]), &[0; 4]);
+    if found != epoch || linerate_crc32c::crc32c_append(computed, &record[12..]) != sum {
         return None;
     }
     let (mut changes, mut from) = (Vec::new(), UNIT as usize);

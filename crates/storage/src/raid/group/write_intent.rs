@@ -173,7 +173,7 @@ impl Group {
         let meta = self.meta.borrow();
         let id = self.slots.borrow()[slot].id;
         let parts = [meta.set, meta.group.into(), id, slot as u64, meta.sums_series];
-        let seed = parts.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, &part.to_le_bytes()));
+        let seed = parts.iter().fold(0, |sum, part| linerate_crc32c::crc32c_append(sum, &part.to_le_bytes()));
         self.checksums.begin(slot, seed, is_old);
     }
 

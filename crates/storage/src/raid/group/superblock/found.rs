@@ -73,8 +73,8 @@ pub(super) fn open(bytes: &[u8]) -> Option<Found> {
         return None;
     }
     let sum = u32::from_le_bytes(sealed[16..20].try_into().ok()?);
-    let computed = crc32c::crc32c_append(crc32c::crc32c(&sealed[..16]), &[0; 4]);
-    if crc32c::crc32c_append(computed, &sealed[HEADER_BYTES..]) != sum {
+    let computed = linerate_crc32c::crc32c_append(linerate_crc32c::crc32c(&sealed[..16]), &[0; 4]);
+    if linerate_crc32c::crc32c_append(computed, &sealed[HEADER_BYTES..]) != sum {
         return None;
     }
     decode(&mut &sealed[HEADER_BYTES..]).ok()

@@ -284,7 +284,7 @@ fn seal(mut out: BytesMut) -> Bytes {
     out[..8].copy_from_slice(MAGIC);
     out[8..12].copy_from_slice(&VERSION.to_le_bytes());
     out[12..16].copy_from_slice(&(len as u32).to_le_bytes());
-    let sum = crc32c::crc32c(&out);
+    let sum = linerate_crc32c::crc32c(&out);
     out[16..20].copy_from_slice(&sum.to_le_bytes());
     out.resize(len.next_multiple_of(UNIT as usize), 0);
     out.freeze()
