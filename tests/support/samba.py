@@ -11,42 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from linerate.lab.supervisor import smbd
 from tests.support import need
 from tests.support.serving import free_ports
 
 USER = "nobody"
 PASSWORD = "secret-of-the-test"
 READY_S = 10.0
-_AS_NOBODY = ("--user", "--map-user=65534", "--map-group=65534")
-"""As root of a user namespace smbd cannot drop its groups and ends. As any other user it works; the user needs an entry
-in the passwd file, which this one has everywhere."""
-_CONFIGURATION = """\
-[global]
-server role = standalone server
-private dir = {folder}/private
-lock directory = {folder}/lock
-state directory = {folder}/state
-cache directory = {folder}/cache
-pid directory = {folder}/pid
-ncalrpc dir = {folder}/ncalrpc
-passdb backend = tdbsam:{folder}/private/passdb.tdb
-log file = {folder}/log
-smb ports = {port}
-interfaces = 127.0.0.1
-bind interfaces only = yes
-disable netbios = yes
-disable spoolss = yes
-load printers = no
-printing = bsd
-printcap name = /dev/null
-{settings}
-[share]
-path = {folder}/share
-read only = no
-[readonly]
-path = {folder}/share
-read only = yes
-"""
+_LOOPBACK_ONLY = "interfaces = 127.0.0.1\nbind interfaces only = yes\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +49,14 @@ class Samba:
 @contextmanager
 def samba(folder: Path, settings: str = "") -> Iterator[Samba]:
     """Starts it with further global settings; ended on leaving."""
-    smbd, pdbedit = need.tool("smbd"), need.tool("pdbedit")
-    nobody = [need.tool("unshare"), *_AS_NOBODY]
-    for name in ("private", "lock", "state", "cache", "pid", "ncalrpc", "share"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+    tools = {name: need.tool(name) for name in ("unshare", "smbd", "pdbedit")}
+    shared = folder / "share"
+    shared.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
-    file = folder / "smb.conf"
-    file.write_text(_CONFIGURATION.format(folder=folder, port=port, settings=settings), "ascii")
+    shares = {"share": (shared, "read only = no\n"), "readonly": (shared, "read only = yes\n")}
+    file = smbd.write_configuration(folder, port, f"{_LOOPBACK_ONLY}{settings}", shares)
     added = subprocess.run(
-        [*nobody, pdbedit, "-s", str(file), "-a", "-t", "-u", USER],
+        smbd.add_user_command(tools["unshare"], tools["pdbedit"], file, USER),
         input=f"{PASSWORD}\n{PASSWORD}\n",
         capture_output=True,
         text=True,
@@ -93,9 +64,8 @@ def samba(folder: Path, settings: str = "") -> Iterator[Samba]:
     )
     if added.returncode:
         need.missing(f"smbd has no user here: {added.stderr.strip()[-200:]}")
-    command = [*nobody, smbd, "--foreground", "--no-process-group", "-s", str(file)]
+    command = smbd.serve_command(tools["unshare"], tools["smbd"], file)
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # When it ends, it ends its whole process group.
     with subprocess.Popen(command, start_new_session=True, **pipes) as daemon:
         try:
             _wait_until_ready(daemon, port, folder)

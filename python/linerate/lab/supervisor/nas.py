@@ -1,8 +1,7 @@
 """The NAS of a lab: Samba's smbd in the array's namespace, with one share and one user.
 
 Its state and, unless the topology names a folder, its files are on a tmpfs that only the lab sees, and that ends with
-the lab. As root of a user namespace smbd cannot give its groups up and ends. As any other user it works, so it has a
-user namespace of its own, in which it is the user 65534 that every passwd file has.
+the lab. smbd has a user namespace of its own, in which it is an ordinary user.
 """
 
 from __future__ import annotations
@@ -20,36 +19,13 @@ from pathlib import Path
 
 from linerate.errors import HostError, UserError
 from linerate.lab import system
+from linerate.lab.supervisor import smbd
 from linerate.lab.supervisor.nodes import NodeNamespace, write_sysctl
 from linerate.san import MEMORY_FOLDER, SMB_PORT, Array
 
 _READY_S = 20.0
 _LOOK_S = 0.02
-_UID = 65534
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
-_FOLDERS = ("private", "lock", "state", "cache", "pid", "ncalrpc", "files")
-_CONFIGURATION = """\
-[global]
-server role = standalone server
-private dir = {state}/private
-lock directory = {state}/lock
-state directory = {state}/state
-cache directory = {state}/cache
-pid directory = {state}/pid
-ncalrpc dir = {state}/ncalrpc
-passdb backend = tdbsam:{state}/private/passdb.tdb
-log file = {state}/log
-smb ports = {port}
-disable netbios = yes
-disable spoolss = yes
-load printers = no
-printing = bsd
-printcap name = /dev/null
-{input}
-[{share}]
-path = {files}
-read only = no
-"""
 _FROM_MEMORY = "aio read size = 0\naio write size = 0\n"
 """Nothing waits for a disk, so threads beside the one of the connection would only cost time."""
 
@@ -96,22 +72,14 @@ class NasServers:
 
     def _started(self, array: Array, tools: Mapping[str, str]) -> int:
         state = Path(MEMORY_FOLDER) / array.name
-        for name in _FOLDERS:
-            (state / name).mkdir(parents=True)
         files = Path(array.folder) if array.folder else state / "files"
+        shares = {array.target: (files, "read only = no\n")}
+        input_settings = "" if array.folder else _FROM_MEMORY
+        configuration = smbd.write_configuration(state, SMB_PORT, input_settings, shares)
+        if not array.folder:
+            files.mkdir()
         _make_files(array, files)
-        configuration = state / "smb.conf"
-        configuration.write_text(
-            _CONFIGURATION.format(
-                state=state,
-                files=files,
-                port=SMB_PORT,
-                share=array.target,
-                input="" if array.folder else _FROM_MEMORY,
-            )
-        )
         node = self._nodes[array.name]
-        as_user = (tools["unshare"], "--user", f"--map-user={_UID}", f"--map-group={_UID}")
         log = state / "log"
         # Only this thread moves, and its children are born where it is.
         with node.visit():
@@ -119,22 +87,21 @@ class NasServers:
                 raise HostError(
                     f"the NAS {array.name} may not use port {SMB_PORT}", "use Linux 4.11 or later"
                 )
-            added = (*as_user, tools["pdbedit"], "-s", str(configuration), "-a", "-t", "-u", _user())
-            _run(array, added, f"{self._secret}\n{self._secret}\n")
-            served = (*as_user, tools["smbd"], "--foreground", "--no-process-group", "-s", str(configuration))
+            add = smbd.add_user_command(tools["unshare"], tools["pdbedit"], configuration, _user())
+            _run(array, add, f"{self._secret}\n{self._secret}\n")
             daemon = subprocess.Popen(
-                served,
+                smbd.serve_command(tools["unshare"], tools["smbd"], configuration),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # when it ends, it ends its whole process group
+                start_new_session=True,
             )
             _await_service(array, daemon, log)
         return daemon.pid
 
 
 def _user() -> str:
-    return pwd.getpwuid(_UID).pw_name
+    return pwd.getpwuid(smbd.UID).pw_name
 
 
 def _tools(array: str) -> dict[str, str]:
