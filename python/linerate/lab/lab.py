@@ -327,7 +327,7 @@ class Lab:
         return self.fault(Fault(kind="cable", target=link))
 
     def plug(self, link: str) -> int:
-        """Plugs the cable of a link in, whatever pulled it; when, in monotonic ns. Errors as in `change_link`.
+        """Plugs the cable of a link in again; when, in monotonic ns. Errors as in `change_link`.
 
         Other faults that are in force stay: the link of a switch without power stays down.
         """

@@ -45,7 +45,7 @@ class TrialResult:
     """CPUs that the load used, without its polls."""
     workers: int
     host_busy_percent: float | None
-    """Of all CPUs of this host, whatever used them."""
+    """Of all CPUs of this host, by all programs."""
     tcp: Tcp = Tcp()
     tcp_state: TcpState | None = None
     """Of bulk trials, where the kernel tells."""

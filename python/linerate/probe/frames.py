@@ -23,7 +23,7 @@ _ECHO = struct.Struct("!BBHHH")
 _ECHO_REQUEST = {socket.AF_INET: 8, socket.AF_INET6: 128}
 _IP_MTU_DISCOVER = 10  # linux/in.h; the socket module has no name for it
 _IPV6_MTU_DISCOVER = 23  # linux/in6.h
-_PMTUDISC_PROBE = 3  # "do not fragment" always, whatever the kernel has learnt of the path
+_PMTUDISC_PROBE = 3  # "do not fragment" always, also if the kernel has learnt otherwise of the path
 
 Fate = Literal["arrived", "too large", "lost"]
 

@@ -1,4 +1,4 @@
-"""Where everything of a topology is drawn: shapes and texts with places, for whatever renders them as SVG.
+"""Where everything of a topology is drawn: shapes and texts with places, for the modules that render them as SVG.
 
 Hosts are on the left, switches in the middle, arrays on the right, with a curve for each link. A `Form` says how wide
 that is and how much text it holds. `picture` makes a file of it, the web page of a lab a part of itself.

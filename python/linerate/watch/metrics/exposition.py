@@ -1,4 +1,4 @@
-"""The metrics of whatever is watched, as text."""
+"""The metrics of a run, a study, an array or a lab, as text."""
 
 from __future__ import annotations
 

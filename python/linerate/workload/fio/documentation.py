@@ -107,7 +107,7 @@ fio-plot, `fio_jsonplus_clat2csv` and other programs. It works for every workloa
   fio's.
 - `bw` is KiB per second. Its smallest, largest and mean values are over the intervals of the run.
 - The CPU time of the load is divided among the jobs of a run by their I/Os.
-- Warm-up is left out. 0 stands for what is not counted: `iodepth_level`, `ctx`, `majf`, `minf`, `short_ios`.
+- Warm-up is left out. What is not counted is 0: `iodepth_level`, `ctx`, `majf`, `minf`, `short_ios`.
 
 ## Engines
 

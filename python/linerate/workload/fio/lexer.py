@@ -38,7 +38,7 @@ _HINT = "write [name] for a job, and keyword=value lines below it"
 
 @dataclass(frozen=True, slots=True)
 class JobOption:
-    """One line of a section; `value` is None where the keyword stands alone."""
+    """One line of a section; `value` is None where the keyword is alone."""
 
     place: SourceLocation
     keyword: str

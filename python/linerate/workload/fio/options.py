@@ -65,7 +65,7 @@ class SectionOptions:
         self._problems.error(self.section.place, f"[{self.section.name}]: {what}", accepted)
 
     def text(self, name: str, default: str) -> str:
-        """The value as it is written; `1` of a keyword that stands alone."""
+        """The value as it is written; `1` of a keyword that is alone."""
         option = self._options.get(name)
         if option is None:
             return default

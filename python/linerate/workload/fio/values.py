@@ -90,7 +90,7 @@ def _computed(node: ast.expr) -> int:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left, right = _computed(node.left), _computed(node.right)
         if isinstance(node.op, ast.Pow) and not 0 <= right <= _EXPONENT_MAX:
-            raise JobValueError(f"an exponent lies between 0 and {_EXPONENT_MAX}")
+            raise JobValueError(f"an exponent is between 0 and {_EXPONENT_MAX}")
         number: int = _OPERATORS[type(node.op)](left, right)
         if abs(number) > _MOST:
             raise JobValueError("too large")
