@@ -52,10 +52,9 @@ test-vm: dev ## tests with a virtual machine as a stranger's host (root, Debian;
 lint: dev ## formatting, types, stubs, clippy, tidy: nothing is changed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict
-	$(BIN)/python -m mypy.stubtest linerate._core --concise
 	cargo fmt --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	packaging/at-once "$(BIN)/mypy --strict && $(BIN)/python -m mypy.stubtest linerate._core --concise" \
+	  "cargo clippy --locked --workspace --all-targets -- -D warnings"
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check licenses bans sources; \
 	 else echo "cargo-deny is not installed: licences not checked"; fi
 	$(BIN)/python -m pytest -q tests/tidy
