@@ -88,6 +88,7 @@ PYTHON_LAYERS = (
     {"study"},
     {"history", "advice"},
     {"report"},
+    {"recommend"},
     {"watch"},
     {"cli"},
 )

@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linerate.host.linux.knob import Knob, Reading, State
+from linerate.host.linux.knob import Knob, Reading, State, first_number
 from linerate.host.setting import UnavailableError
-from linerate.setting import Value
+from linerate.setting import MAX, Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
@@ -76,6 +76,23 @@ class Moderation(Knob):
         still = " adaptive-rx off" if "use_adaptive_rx" in reading.state else ""
         return [f"ethtool -C {device}{still} rx-usecs {value}"]
 
+    def shell_read(self, device: str) -> str:
+        """The driver's time and mode, as ethtool -C takes them; NAPI's deferral is left to `write`."""
+        adaptive = '/^Adaptive RX:/ && $3 != "n/a" { print "adaptive-rx", $3 }'
+        held = '/^rx-usecs:/ && $2 != "n/a" { print "rx-usecs", $2 }'
+        return f"ethtool -c {device} | awk '{adaptive} {held}' | xargs"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -C; a driver without adaptive moderation refuses the word and takes the time alone."""
+        if value == ADAPTIVE:
+            return f"ethtool -C {device} adaptive-rx on"
+        alone = f"ethtool -C {device} rx-usecs {value}"
+        return f"ethtool -C {device} adaptive-rx off rx-usecs {value} 2>/dev/null || {alone}"
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """ethtool -C with the words that were read."""
+        return f"ethtool -C {device} {state}"
+
     def _coalesce(self, kernel: Kernel, device: str) -> dict[str, int] | None:
         """The driver's coalescing; None when it has no time to set."""
         try:
@@ -122,6 +139,20 @@ class Queues(Knob):
         ((count, _),) = reading.state.items()
         return [f"ethtool -L {device} {count.removesuffix('_count')} {value}"]
 
+    def shell_read(self, device: str) -> str:
+        """Kind and number of the receive queues, as ethtool -L takes them; combined ones come last and count."""
+        kinds = "/^Current/ { now = 1 } now && /^(RX|Combined):/ && $2 + 0 > 0"
+        words = "kind = tolower(substr($1, 1, length($1) - 1)); number = $2"
+        return f"ethtool -l {device} | awk '{kinds} {{ {words} }} END {{ print kind, number }}'"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -L; a driver refuses the kind of queue that it does not have."""
+        return _first_that_works(device, value)
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """ethtool -L with the words that were read."""
+        return f"ethtool -L {device} {state}"
+
     def _channels(self, kernel: Kernel, device: str) -> tuple[str, int, int]:
         """Kind, number and maximum of the receive queues."""
         channels = kernel.ethtool("channels", device)
@@ -158,3 +189,18 @@ class Scaling(Queues):
         ((_, now),) = reading.state.items()
         wanted = now if value == reading.value else "$(nproc)" if value else 1
         return Queues.commands(self, device, wanted, reading)
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -L; on means as many queues as CPUs, or as the device has."""
+        return _first_that_works(device, *(("$(nproc)", MAX) if value else (1,)))
+
+
+def _first_that_works(device: str, *numbers: Value) -> str:
+    """ethtool -L for combined queues, else for receive queues; max is the device's maximum."""
+    kinds = (("combined", "Combined"), ("rx", "RX"))
+    tried = [
+        f"ethtool -L {device} {kind} {first_number('-l', device, shown) if number == MAX else number}"
+        for kind, shown in kinds
+        for number in numbers
+    ]
+    return " 2>/dev/null || ".join(tried)

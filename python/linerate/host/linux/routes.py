@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linerate.host.linux.knob import Knob, Reading, State
+from linerate.host.linux.sysctl import SysctlLine
 from linerate.host.setting import UnavailableError
 from linerate.setting import Value
 
@@ -69,6 +70,32 @@ class DelayedAck(Knob):
                 commands += [f"ip route append {_text(new, ports)}", f"ip route del {_text(old, ports)}"]
         return commands
 
+    def shell_read(self, device: str) -> str:
+        """off when every route of the port is marked, on when none is; nothing when routes differ or none is there."""
+        word = 'if (NR && !marked) print "on"; else if (NR && marked == NR) print "off"'
+        return f"{_routes_of(device)} | awk '/quickack 1/ {{ marked += 1 }} END {{ {word} }}'"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ip route append and del for each route of the port."""
+        return self.shell_restore(device, "on" if value else "off")
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """The same for a word in a variable."""
+        return "\n".join(
+            (
+                f"{_routes_of(device)} | while read -r route; do",
+                "    bare=$(printf '%s\\n' \"$route\" | sed 's/ quickack 1//')",
+                f"    old='quickack 1' new=; [ {state} = on ] || {{ old= new='quickack 1'; }}",
+                f"    ip route append $bare dev {device} $new && ip route del $bare dev {device} $old || exit 1",
+                "done",
+            )
+        )
+
+
+def _routes_of(device: str) -> str:
+    """A shell command that prints the unicast routes of a port, as ip takes them again but for the port's name."""
+    return f"ip -4 route show table all type unicast dev {device} | sed 's/ linkdown//; s/ dead//'"
+
 
 def _text(route: Route, ports: dict[str, str]) -> str:
     """A route as ip takes it."""
@@ -82,12 +109,14 @@ def _text(route: Route, ports: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CongestionControl(Knob):
+class CongestionControl(SysctlLine):
     """The namespace's default, or the routes of all ports where the kernel refuses the default.
 
     A network namespace may choose only what its parent allows as a default; a route may carry any that the
     kernel has.
     """
+
+    name: str = _CHOSEN
 
     @property
     def source(self) -> str:
@@ -128,7 +157,11 @@ class CongestionControl(Knob):
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """sysctl -w; ip route congctl is the way inside a namespace."""
-        return [f"sysctl -w {_CHOSEN}={value}"]
+        return [self.shell_write(device, value)]
+
+    def sysctl_text(self, value: Value, line: str) -> str:
+        """The algorithm's name."""
+        return str(value)
 
 
 def _ports(kernel: Kernel) -> set[int]:
