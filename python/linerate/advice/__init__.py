@@ -4,10 +4,20 @@ Open this file first. A rule is data (`rules/*.toml`, read by `book.py`): what i
 the study that tests it, and the setting that mends a fault. Readers turn a source into facts of one form (`facts.py`):
 `linux` this host, `windows` what a script has collected, `switch` a configuration, `documents` a topology, a finished
 study or a backup image. `derive.py` adds what follows from several of them. `judge.py` holds facts against rules; what
-is not known is never fine. `audit.py` does all of it, `report.py` writes the result. Nothing is changed anywhere.
+is not known is never fine. `audit.py` does all of it, `report.py` writes the result. Only `apply.py` changes anything:
+settings of this host, when a user asks for it.
 """
 
 from linerate.advice.answers import QUESTIONS
+from linerate.advice.apply import (
+    MendPlan,
+    MendResult,
+    PlannedMend,
+    UntouchedRule,
+    apply_mends,
+    plan_lines,
+    plan_mends,
+)
 from linerate.advice.audit import AuditResult, AuditSources, audit
 from linerate.advice.book import rules
 from linerate.advice.documents.facts_file import facts_object
@@ -24,16 +34,23 @@ __all__ = [
     "AuditResult",
     "AuditSources",
     "AuditSubject",
+    "MendPlan",
+    "MendResult",
+    "PlannedMend",
     "RuleCheck",
     "RuleOutcome",
     "SanFactSheet",
     "Severity",
+    "UntouchedRule",
     "advice_lines",
     "advice_object",
+    "apply_mends",
     "audit",
     "facts_object",
     "facts_script",
     "is_broken",
     "judge",
+    "plan_lines",
+    "plan_mends",
     "rules",
 ]

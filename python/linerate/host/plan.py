@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from linerate.errors import HostError
 from linerate.host.catalogue import named, parse_settings
 from linerate.host.change import prepared
 from linerate.host.device_setting import Refusal, device_settings, kernel_of
@@ -71,7 +72,11 @@ def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Planne
         for one in pending:
             setting, device, before = one.entry.setting, one.entry.device, one.before
             if knob := setting.linux:
-                there = tuple(knob.commands(device, one.value, before))
+                try:
+                    there = tuple(knob.commands(device, one.value, before))
+                except HostError as error:
+                    refused.append(one.entry.refusal(error))
+                    continue
                 back = tuple(knob.commands(device, before.value, before))
                 steps.append(PlannedSetting(setting, device, before.value, one.value, there, back))
     return steps, refused

@@ -19,6 +19,10 @@ _EMPTY_POLLS = "2"
 """Polls without a frame before NAPI turns interrupts on again while it defers them."""
 
 
+def _not_adaptive(device: str) -> UnavailableError:
+    return UnavailableError(f"the driver of {device} has no adaptive moderation")
+
+
 @dataclass(frozen=True, slots=True)
 class Moderation(Knob):
     """Interrupt moderation: the driver's rx-usecs, or NAPI's deferral for drivers without (veth, TAP).
@@ -47,12 +51,12 @@ class Moderation(Knob):
         coalesce = self._coalesce(kernel, device)
         if coalesce is None:
             if value == ADAPTIVE:
-                raise UnavailableError(f"the driver of {device} has no adaptive moderation")
+                raise _not_adaptive(device)
             self.restore(kernel, device, self._files(int(value)))
             return
         if value == ADAPTIVE:
             if "use_adaptive_rx" not in coalesce:
-                raise UnavailableError(f"the driver of {device} has no adaptive moderation")
+                raise _not_adaptive(device)
             kernel.set_ethtool("coalesce", device, {"use_adaptive_rx": 1})
             return
         still = {"use_adaptive_rx": 0} if coalesce.get("use_adaptive_rx") else {}
@@ -67,7 +71,9 @@ class Moderation(Knob):
             kernel.set_ethtool("coalesce", device, state)
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ethtool -C, or NAPI's files for a driver without."""
+        """ethtool -C, or NAPI's files for a driver without. Raises UnavailableError if that cannot be adaptive."""
+        if value == ADAPTIVE and "use_adaptive_rx" not in reading.state:
+            raise _not_adaptive(device)
         if _FLUSH in reading.state:
             texts = reading.state if value == reading.value else self._files(int(value))
             return [f"echo {text} > /sys/class/net/{device}/{name}" for name, text in texts.items()]
