@@ -23,7 +23,7 @@ from linerate.advice.book import rules
 from linerate.advice.documents.facts_file import facts_object
 from linerate.advice.facts import AuditSubject, SanFactSheet
 from linerate.advice.judge import RuleOutcome, judge
-from linerate.advice.report import advice_lines, advice_object, is_broken
+from linerate.advice.report import advice_lines, advice_object, is_broken, summary_line
 from linerate.advice.rule import SEVERITIES, AdviceRule, RuleCheck, Severity
 from linerate.advice.windows.read import facts_script
 
@@ -53,4 +53,5 @@ __all__ = [
     "plan_lines",
     "plan_mends",
     "rules",
+    "summary_line",
 ]

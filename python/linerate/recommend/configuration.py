@@ -35,17 +35,18 @@ class RecommendedSetting:
 class Configuration:
     """What a study recommends.
 
-    `settings` helped, hurt nowhere and are in the order in which they are applied. `left_out` are settings that helped
-    and are not to be put in force unasked, each with the reason. `doubt` is why the study is not sure of itself; empty
-    if it is. `ports` are those of its hosts, if all of them have the same.
+    `settings` helped, hurt nowhere and are in the order in which they are applied. Others helped and are not put in
+    force unasked: `depending` made some load worse, of `open` settings several values helped; each has the reason.
+    `doubt` is why the study is not sure of itself; empty if it is. `ports` are those of its hosts, if all of them have
+    the same.
     """
 
     study: str
     title: str
-    place: str
     doubt: str
     settings: tuple[RecommendedSetting, ...]
-    left_out: tuple[tuple[str, str], ...]
+    depending: Mapping[str, str]
+    open: Mapping[str, str]
     ports: tuple[str, ...]
     page: StudyPage
 
@@ -57,34 +58,39 @@ class Configuration:
 
 def recommended_configuration(directory: StudyDirectory) -> Configuration:
     """The configuration that a study recommends as far as it has come. Raises UserError for what cannot be read."""
-    page = study_page(directory)
+    ports = {host.devices for san in directory.study.sans for host in san.hosts}
+    return configuration_of(study_page(directory), next(iter(ports)) if len(ports) == 1 else ())
+
+
+def configuration_of(page: StudyPage, ports: tuple[str, ...] = ()) -> Configuration:
+    """The configuration of a study as it is shown; `ports` are those of its hosts."""
     asked: dict[str, dict[Value, list[str]]] = {}
-    left_out: dict[str, str] = {}
+    depending: dict[str, str] = {}
+    undecided: dict[str, str] = {}
     for item in page.recommendations:
         if item.mixed:
-            left_out |= dict.fromkeys(item.values, f"it depends on the load: {'; '.join(item.cost)}")
+            depending |= dict.fromkeys(item.values, f"it depends on the load: {'; '.join(item.cost)}")
             continue
         for name, value in item.values.items():
             asked.setdefault(name, {}).setdefault(find(name).parse(value), []).extend(_evidence(item))
     for name, values in asked.items():
         if len(values) > 1:
             texts = " and ".join(find(name).text(value) for value in values)
-            left_out[name] = f"{texts} were shown to help, and which is better was not decided"
+            undecided[name] = f"{texts} were shown to help, and which is better was not decided"
     settings = tuple(
         RecommendedSetting(name, value, tuple(dict.fromkeys(evidence)))
         for name in catalogue()
         for value, evidence in asked.get(name, {}).items()
-        if name not in left_out
+        if name not in depending and name not in undecided
     )
-    ports = {host.devices for san in directory.study.sans for host in san.hosts}
     return Configuration(
         study=page.name,
         title=page.title,
-        place=page.place,
         doubt="; ".join(_doubts(page)),
         settings=settings,
-        left_out=tuple(left_out.items()),
-        ports=next(iter(ports)) if len(ports) == 1 else (),
+        depending=depending,
+        open=undecided,
+        ports=ports,
         page=page,
     )
 

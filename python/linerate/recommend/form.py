@@ -60,7 +60,7 @@ def tail(configuration: Configuration, missing: Mapping[str, str], mark: str = "
     """What is not set by the lines above, setting by setting, with the reason."""
     texts = {one.name: one.text for one in configuration.settings}
     reasons = [(texts[name], why) for name, why in missing.items()]
-    reasons += list(configuration.left_out)
+    reasons += [*configuration.depending.items(), *configuration.open.items()]
     if not reasons:
         return []
     lines = ["", *commented("Not set here:", mark)]

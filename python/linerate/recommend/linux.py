@@ -27,6 +27,7 @@ SAVED_FILE=${SAVED_FILE:-$0.saved}
 """
 _END = r"""
 SETTINGS="@SETTINGS@"
+BACKWARDS="@BACKWARDS@"
 OF_PORTS="@OF_PORTS@"
 
 fail() {
@@ -83,29 +84,33 @@ apply() {
     echo "To put it back: sh $0 undo"
 }
 
-# The last setting first; what cannot be put back stays in the file
+# The last setting first, its ports in their order; what cannot be put back stays in the file
 undo() {
     [ -e "$SAVED_FILE" ] || fail "$SAVED_FILE: there is no such file, so there is nothing to put back."
-    sed '1!G;h;$!d' "$SAVED_FILE" > "$SAVED_FILE.undo"
     : > "$SAVED_FILE.left"
-    while read -r setting port saved; do
-        [ "$("read_$setting")" = "$saved" ] && continue
-        "restore_$setting" > /dev/null < /dev/null || true
-        now=$("read_$setting") || now=nothing
-        if [ "$now" = "$saved" ]; then
-            echo "$(of): back at $saved"
-        else
-            echo "$(of): is $now, not $saved again" >&2
-            printf '%s %s %s\n' "$setting" "$port" "$saved" >> "$SAVED_FILE.left"
-        fi
-    done < "$SAVED_FILE.undo"
-    rm "$SAVED_FILE.undo"
+    for last in $BACKWARDS; do
+        while read -r setting port saved; do
+            if [ "$setting" = "$last" ]; then put_back; fi
+        done < "$SAVED_FILE"
+    done
     if [ -s "$SAVED_FILE.left" ]; then
-        sed '1!G;h;$!d' "$SAVED_FILE.left" > "$SAVED_FILE"
-        rm "$SAVED_FILE.left"
+        mv "$SAVED_FILE.left" "$SAVED_FILE"
         exit 1
     fi
     rm "$SAVED_FILE" "$SAVED_FILE.left"
+}
+
+put_back() {
+    now=$("read_$setting") || now=nothing
+    [ "$now" != "$saved" ] || return 0
+    "restore_$setting" > /dev/null < /dev/null || true
+    now=$("read_$setting") || now=nothing
+    if [ "$now" = "$saved" ]; then
+        echo "$(of): back at $saved"
+    else
+        echo "$(of): is $now, not $saved again" >&2
+        printf '%s %s %s\n' "$setting" "$port" "$saved" >> "$SAVED_FILE.left"
+    fi
 }
 
 [ "$(id -u)" = 0 ] || fail "Only root may change these settings: sudo sh $0 $*"
@@ -131,7 +136,8 @@ def linux_form(configuration: Configuration, ports: Sequence[str]) -> FormText:
     if not taken:
         return FormText([], missing)
     begin = _BEGIN.replace("@PORTS@", " ".join(checked_ports(ports)))
-    end = _END.replace("@SETTINGS@", " ".join(setting.name for setting in taken))
+    names = [setting.name for setting in taken]
+    end = _END.replace("@SETTINGS@", " ".join(names)).replace("@BACKWARDS@", " ".join(reversed(names)))
     end = end.replace("@OF_PORTS@", " ".join(setting.name for setting in taken if setting.scope == "port"))
     return FormText([*begin.splitlines(), *functions, *end.splitlines()], missing)
 

@@ -23,8 +23,12 @@ def table_lines(configuration: Configuration) -> list[str]:
         lines.append(NOTHING)
     lines += _group("", [item for item in page.recommendations if not item.mixed])
     lines += _group("depends on the load:", [item for item in page.recommendations if item.mixed])
-    both = [f"  {name}: {why}" for name, why in configuration.left_out if "which is better" in why]
-    lines += ["", "two values helped:", *both] if both else []
+    if configuration.open:
+        lines += [
+            "",
+            "several values helped:",
+            *(f"    {name}: {why}" for name, why in configuration.open.items()),
+        ]
     undecided = list(_undecided(page))
     lines += ["", f"not decided: {plural(len(undecided), 'comparison')}", *undecided] if undecided else []
     return lines

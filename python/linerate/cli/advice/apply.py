@@ -8,7 +8,15 @@ import sys
 
 import typer
 
-from linerate.advice import AuditResult, AuditSources, MendPlan, apply_mends, plan_lines, plan_mends
+from linerate.advice import (
+    AuditResult,
+    AuditSources,
+    MendPlan,
+    apply_mends,
+    plan_lines,
+    plan_mends,
+    summary_line,
+)
 from linerate.cli.console import show_lines
 from linerate.errors import HostError, UserError
 from linerate.host import HostJournal, default_journal
@@ -39,7 +47,7 @@ def mended(result: AuditResult, sources: AuditSources, *, yes: bool) -> AuditRes
     for mend, value in zip(made.mends, done.readback, strict=True):
         text = mend.step.setting.text
         show_lines([f"    {mend.place}: {text(value)} (was {text(mend.step.before)})"])
-    show_lines(["to put it back: linerate host restore"])
+    show_lines([f"now: {summary_line(done.after.outcomes)}", "to put it back: linerate host restore"])
     return done.after
 
 

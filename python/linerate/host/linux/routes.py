@@ -73,28 +73,46 @@ class DelayedAck(Knob):
     def shell_read(self, device: str) -> str:
         """off when every route of the port is marked, on when none is; nothing when routes differ or none is there."""
         word = 'if (NR && !marked) print "on"; else if (NR && marked == NR) print "off"'
-        return f"{_routes_of(device)} | awk '/quickack 1/ {{ marked += 1 }} END {{ {word} }}'"
+        return f"{_ROUTES} dev {device} | {_PLAIN} | awk '/quickack 1/ {{ marked += 1 }} END {{ {word} }}'"
 
     def shell_write(self, device: str, value: Value) -> str:
         """ip route append and del for each route of the port."""
         return self.shell_restore(device, "on" if value else "off")
 
     def shell_restore(self, device: str, state: str) -> str:
-        """The same for a word in a variable."""
-        return "\n".join(
-            (
-                f"{_routes_of(device)} | while read -r route; do",
-                "    bare=$(printf '%s\\n' \"$route\" | sed 's/ quickack 1//')",
-                f"    old='quickack 1' new=; [ {state} = on ] || {{ old= new='quickack 1'; }}",
-                f"    ip route append $bare dev {device} $new && ip route del $bare dev {device} $old || exit 1",
-                "done",
-            )
-        )
+        """The same for a word in a variable.
+
+        A route comes in again at the end, so its rivals that stood behind it follow: their order decides.
+        """
+        return _REMARK.replace("DEVICE", device).replace("STATE", state)
 
 
-def _routes_of(device: str) -> str:
-    """A shell command that prints the unicast routes of a port, as ip takes them again but for the port's name."""
-    return f"ip -4 route show table all type unicast dev {device} | sed 's/ linkdown//; s/ dead//'"
+_ROUTES = "ip -4 -o route show table all type unicast"
+_PLAIN = "grep -v nexthop | sed 's/ linkdown//; s/ dead//; s/ *$//'"
+_PLACE = """awk -v own="$route" '
+    function place(words, number,  i, text) {
+        text = words[1]
+        for (i = 2; i < number; i++) if (words[i] ~ /^(table|metric|tos)$/) text = text " " words[i] " " words[i + 1]
+        return text
+    }
+    BEGIN { wanted = place(part, split(own, part, " ")) }
+    behind && place(word, split($0, word, " ")) == wanted { print }
+    $0 == own { behind = 1 }'"""
+"""A shell command that passes on the rivals of $route behind it; see `_place`."""
+_REMARK = f"""\
+routes=$({_ROUTES} | {_PLAIN})
+printf '%s\\n' "$routes" | while read -r route; do
+    case "$route " in *" dev "DEVICE" "*) ;; *) continue ;; esac
+    bare=$(printf '%s\\n' "$route" | sed 's/ quickack 1//')
+    mark=' quickack 1'
+    [ STATE = off ] || mark=
+    [ "$route" != "$bare$mark" ] || continue
+    ip route append $bare$mark && ip route del $route || exit 1
+    printf '%s\\n' "$routes" | {_PLACE} | while read -r rival; do
+        ip route del $rival && ip route append $rival || exit 1
+    done
+done"""
+"""Of DEVICE's routes each gets or loses quickack, as STATE says."""
 
 
 def _text(route: Route, ports: dict[str, str]) -> str:
