@@ -37,8 +37,11 @@ def switch_form(configuration: Configuration, ports: Sequence[str], kind: System
     global_lines: list[str] = []
     port_lines: list[str] = []
     missing: dict[str, str] = {}
+    names = {one.name for one in configuration.settings}
     for one in configuration.settings:
         try:
+            if one.name == "flow_control" and "switch.flow_control" in names:
+                raise ValueError("switch.flow_control says it for the switch")
             made = list(_lines(one, dialect))
         except ValueError as error:
             missing[one.name] = str(error)

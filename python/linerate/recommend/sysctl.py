@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linerate.host import HostSetting
 from linerate.host.linux.sysctl import SysctlLine
 from linerate.recommend.configuration import Configuration, RecommendedSetting
 from linerate.recommend.form import FormText, commented, evidence_lines, host_settings, not_of_hosts
@@ -16,8 +17,7 @@ def sysctl_form(configuration: Configuration, ports: Sequence[str]) -> FormText:
     missing = not_of_hosts(configuration)
     for one, setting in host_settings(configuration):
         if not isinstance(setting.linux, SysctlLine):
-            where = f": {setting.names.linux}" if setting.linux else ""
-            missing[one.name] = f"it is no sysctl{where}"
+            missing[one.name] = _why_not(setting)
     for name, (value, users) in sysctl_lines(configuration).items():
         lines.append("")
         for one, knob in users:
@@ -29,6 +29,12 @@ def sysctl_form(configuration: Configuration, ports: Sequence[str]) -> FormText:
                 )
         lines.append(f"{name} = {value}")
     return FormText(lines, missing)
+
+
+def _why_not(setting: HostSetting) -> str:
+    if setting.linux:
+        return f"it is no sysctl, but {setting.names.linux} (--as linux)"
+    return setting.absent or "it is asked for when a session logs in (--as linux)"
 
 
 def sysctl_lines(
