@@ -127,7 +127,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
         ((name, value),) = values.items()
         setting = named(name)
         device = target.devices[0] if target.devices else ""  # type: ignore[attr-defined]
-        step = PlannedSetting(setting, device, 1500, setting.parse(value), (f"set {name}",), ("back",))  # type: ignore[arg-type]
+        wanted = setting.parse(value)  # type: ignore[arg-type]
+        step = PlannedSetting(setting, device, 1500, wanted, (f"set {name}",), ("back",))
         return HostPlan((step,), (), ())
 
     def apply(target: object, values: dict[str, object], journal: HostJournal) -> Applied:
