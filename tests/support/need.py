@@ -19,6 +19,7 @@ IN_CI = os.environ.get("LINERATE_CI", "") not in ("", "0")
 PACKAGES: dict[str, str] = {
     "chromium": "chromium",
     "e2fsck": "e2fsprogs",
+    "ethtool": "ethtool",
     "fio": "fio",
     "fio_jsonplus_clat2csv": "fio",
     "ip": "iproute2",
@@ -44,6 +45,7 @@ PACKAGES: dict[str, str] = {
     "smbclient": "smbclient",
     "smbd": "samba",
     "swapon": "mount",
+    "sysctl": "procps",
     "systemd-analyze": "systemd",
     "tgtadm": "tgt",
     "tgtd": "tgt",

@@ -89,6 +89,7 @@ PYTHON_LAYERS = (
     {"study"},
     {"history", "advice"},
     {"report"},
+    {"recommend"},
     {"watch"},
     {"cli"},
 )

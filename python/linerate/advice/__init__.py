@@ -4,16 +4,26 @@ Open this file first. A rule is data (`rules/*.toml`, read by `book.py`): what i
 the study that tests it, and the setting that mends a fault. Readers turn a source into facts of one form (`facts.py`):
 `linux` this host, `windows` what a script has collected, `switch` a configuration, `documents` a topology, a finished
 study or a backup image. `derive.py` adds what follows from several of them. `judge.py` holds facts against rules; what
-is not known is never fine. `audit.py` does all of it, `report.py` writes the result. Nothing is changed anywhere.
+is not known is never fine. `audit.py` does all of it, `report.py` writes the result. Only `apply.py` changes anything:
+settings of this host, when a user asks for it.
 """
 
 from linerate.advice.answers import QUESTIONS
+from linerate.advice.apply import (
+    MendPlan,
+    MendResult,
+    PlannedMend,
+    UntouchedRule,
+    apply_mends,
+    plan_lines,
+    plan_mends,
+)
 from linerate.advice.audit import AuditResult, AuditSources, audit
 from linerate.advice.book import rules
 from linerate.advice.documents.facts_file import facts_object
 from linerate.advice.facts import AuditSubject, SanFactSheet
 from linerate.advice.judge import RuleOutcome, judge
-from linerate.advice.report import advice_lines, advice_object, is_broken
+from linerate.advice.report import advice_lines, advice_object, is_broken, summary_line
 from linerate.advice.rule import SEVERITIES, AdviceRule, RuleCheck, Severity
 from linerate.advice.windows.read import facts_script
 
@@ -24,16 +34,24 @@ __all__ = [
     "AuditResult",
     "AuditSources",
     "AuditSubject",
+    "MendPlan",
+    "MendResult",
+    "PlannedMend",
     "RuleCheck",
     "RuleOutcome",
     "SanFactSheet",
     "Severity",
+    "UntouchedRule",
     "advice_lines",
     "advice_object",
+    "apply_mends",
     "audit",
     "facts_object",
     "facts_script",
     "is_broken",
     "judge",
+    "plan_lines",
+    "plan_mends",
     "rules",
+    "summary_line",
 ]

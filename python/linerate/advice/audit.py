@@ -12,7 +12,7 @@ from linerate.advice.derive import with_backup
 from linerate.advice.documents.facts_file import read_facts
 from linerate.advice.documents.image import read_image
 from linerate.advice.documents.topology import read_topology
-from linerate.advice.facts import SanFactSheet, joined
+from linerate.advice.facts import AuditSubject, SanFactSheet, joined
 from linerate.advice.judge import RuleOutcome, judge
 from linerate.advice.linux.read import read_linux
 from linerate.advice.switch.read import read_switch
@@ -44,6 +44,12 @@ class AuditResult:
     sheet: SanFactSheet
     outcomes: list[RuleOutcome]
     evidence: dict[str, str] = field(default_factory=dict)
+    of_this_host: int = 0
+    """How many of the sheet's subjects, from the first on, are of this host."""
+
+    def is_here(self, subject: AuditSubject) -> bool:
+        """Whether a subject of an outcome is of this host; other hosts may have subjects of the same name."""
+        return any(one is subject for one in self.sheet.subjects[: self.of_this_host])
 
 
 def audit(sources: AuditSources) -> AuditResult:
@@ -56,13 +62,14 @@ def audit(sources: AuditSources) -> AuditResult:
     sheets: list[SanFactSheet] = []
     if sources.reads_this_host:
         sheets.append(read_linux(devices=sources.devices))
+    own = sum(len(one.subjects) for one in sheets)
     for place in sources.places:
         sheets.append(_of_place(place, evidence))
     sheets += [read_facts(path) for path in sources.facts]
     sheets += [read_switch(given, sources.vlan) for given in sources.switches]
     sheets += [read_image(path) for path in sources.images]
     sheet = with_answers(with_backup(joined(sheets)), answers)
-    return AuditResult(sheet, judge(sheet, rules()), evidence)
+    return AuditResult(sheet, judge(sheet, rules()), evidence, own)
 
 
 def _of_place(place: str, evidence: dict[str, str]) -> SanFactSheet:

@@ -20,7 +20,7 @@ def advice_lines(result: AuditResult) -> list[tuple[str, str]]:
     """The report as (style, line): broken rules first, then what is unknown, then the rest in short."""
     outcomes = result.outcomes
     lines = [("", f"note: {note}") for note in result.sheet.notes]
-    lines.append(("bold", _summary(outcomes)))
+    lines.append(("bold", summary_line(outcomes)))
     for severity in SEVERITIES:
         for rule, mine in _by_rule(outcomes, "broken"):
             if rule.severity == severity:
@@ -60,7 +60,8 @@ def is_broken(outcomes: Sequence[RuleOutcome], severities: Sequence[Severity]) -
     return any(one.state == "broken" and one.rule.severity in severities for one in outcomes)
 
 
-def _summary(outcomes: Sequence[RuleOutcome]) -> str:
+def summary_line(outcomes: Sequence[RuleOutcome]) -> str:
+    """How many rules are in which state."""
     counts = rule_states(outcomes)
     broken = {rule.number: rule.severity for rule, _ in _by_rule(outcomes, "broken")}
     parts = [f"{sum(of == severity for of in broken.values())} {severity}" for severity in SEVERITIES]

@@ -14,7 +14,8 @@ from typing import Annotated
 
 import typer
 
-from linerate.cli import INTERRUPTED, advise, check, demo, discover, report, run, schema, settings, watch
+from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings, watch
+from linerate.cli.advice import verb as advise
 from linerate.cli.array import verbs as array
 from linerate.cli.host import verbs as host
 from linerate.cli.hosts import verbs as hosts

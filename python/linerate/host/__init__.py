@@ -16,12 +16,12 @@ from linerate.host.host_settings import HostSettings, SetUp
 from linerate.host.journal import HostChange, HostJournal, read_journal
 from linerate.host.journal_index import default_journal, known_journals, state_folder
 from linerate.host.namespace import find_namespace, namespace_cookie
-from linerate.host.plan import HostPlan, PlannedSetting, plan
+from linerate.host.plan import HostPlan, PlannedSetting, iscsi_record, plan
 from linerate.host.session import with_session_settings
 from linerate.host.setting import Catalogue, HostSetting, Names, Scope, Where
 from linerate.host.target import HostTarget, inside
 from linerate.host.undo import Restored, restore
-from linerate.host.windows.script import apply_script, undo_script, windows_refusals
+from linerate.host.windows.script import apply_script, script_with_undo, undo_script, windows_refusals
 
 __all__ = [
     "Applied",
@@ -46,6 +46,7 @@ __all__ = [
     "default_journal",
     "find_namespace",
     "inside",
+    "iscsi_record",
     "known_journals",
     "named",
     "namespace_cookie",
@@ -54,6 +55,7 @@ __all__ = [
     "read",
     "read_journal",
     "restore",
+    "script_with_undo",
     "serve",
     "state_folder",
     "undo_script",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from linerate.errors import HostError
 from linerate.host.catalogue import named, parse_settings
 from linerate.host.change import prepared
 from linerate.host.device_setting import Refusal, device_settings, kernel_of
@@ -71,15 +72,25 @@ def _steps(target: HostTarget, wanted: Mapping[str, Value]) -> tuple[list[Planne
         for one in pending:
             setting, device, before = one.entry.setting, one.entry.device, one.before
             if knob := setting.linux:
-                there = tuple(knob.commands(device, one.value, before))
+                try:
+                    there = tuple(knob.commands(device, one.value, before))
+                except HostError as error:
+                    refused.append(one.entry.refusal(error))
+                    continue
                 back = tuple(knob.commands(device, before.value, before))
                 steps.append(PlannedSetting(setting, device, before.value, one.value, there, back))
     return steps, refused
 
 
-def _record(setting: HostSetting, value: Value) -> list[str]:
-    """open-iscsi keeps a session's settings in records of its own; they hold at the next login."""
+def iscsi_record(setting: HostSetting, value: Value) -> tuple[str, str] | None:
+    """Name and text of a session's setting in the records of open-iscsi, where it has one."""
     name = setting.names.open_iscsi
     text = ("Yes" if value else "No") if isinstance(setting.kind, OnOff) else str(value)
     text = {"none": "None", "crc32c": "CRC32C", "offer": "CRC32C,None"}.get(text, text)
-    return [f"iscsiadm -m node -o update -n '{name}' -v {text}"] if name else []
+    return (name, text) if name else None
+
+
+def _record(setting: HostSetting, value: Value) -> list[str]:
+    """open-iscsi keeps a session's settings in records of its own; they hold at the next login."""
+    record = iscsi_record(setting, value)
+    return [f"iscsiadm -m node -o update -n '{record[0]}' -v {record[1]}"] if record else []

@@ -24,7 +24,8 @@ class SwitchDialect:
     """How one kind of configuration says what the rules ask. Lines are in lower case.
 
     `marks` are patterns that such a configuration has, each in a line of its own. `mtu_wanted` is the MTU in bytes that
-    a link aggregate should have there.
+    a link aggregate should have there. `pause` writes the lines of a port that obeys pause frames (first argument) and
+    sends them (second).
     """
 
     system: System
@@ -34,6 +35,7 @@ class SwitchDialect:
     mtu: Callable[[SwitchConfig, ConfigBlock], int]
     flow_control: Callable[[ConfigBlock], tuple[str, str]]
     edge: Callable[[SwitchConfig, ConfigBlock], bool]
+    pause: Callable[[bool, bool], tuple[str, ...]]
 
 
 def _number(text: str | None) -> int | None:
@@ -82,6 +84,24 @@ def _rx_and_tx(port: ConfigBlock) -> tuple[str, str]:
     return given.get("rx", "off"), given.get("tx", "off")
 
 
+def _on_off(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def _write_receive(receive: bool, send: bool) -> tuple[str, ...]:
+    """Catalyst switches do not send pause frames."""
+    del send
+    return (f"flowcontrol receive {_on_off(receive)}",)
+
+
+def _write_receive_and_send(receive: bool, send: bool) -> tuple[str, ...]:
+    return (*_write_receive(receive, send), f"flowcontrol send {_on_off(send)}")
+
+
+def _write_rx_and_tx(receive: bool, send: bool) -> tuple[str, ...]:
+    return (f"flowcontrol rx {_on_off(receive)} tx {_on_off(send)}",)
+
+
 def _portfast(config: SwitchConfig, port: ConfigBlock) -> bool:
     default = config.says("spanning-tree portfast default") or config.says(
         "spanning-tree portfast edge default"
@@ -127,6 +147,7 @@ IOS = SwitchDialect(
     _ios_mtu,
     _receive_and_send,
     _portfast,
+    _write_receive,
 )
 NXOS = SwitchDialect(
     "nxos",
@@ -143,6 +164,7 @@ NXOS = SwitchDialect(
     _nxos_mtu,
     _receive_and_send,
     _port_type_edge,
+    _write_receive_and_send,
 )
 DELL = SwitchDialect(
     "dell",
@@ -159,6 +181,7 @@ DELL = SwitchDialect(
     _dell_mtu,
     _rx_and_tx,
     _dell_edge,
+    _write_rx_and_tx,
 )
 EOS = SwitchDialect(
     "eos",
@@ -175,6 +198,7 @@ EOS = SwitchDialect(
     _eos_mtu,
     _receive_and_send,
     _eos_edge,
+    _write_receive_and_send,
 )
 DIALECTS = (IOS, NXOS, DELL, EOS)
 

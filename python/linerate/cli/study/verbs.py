@@ -38,6 +38,24 @@ Seed = Annotated[int | None, typer.Option(metavar="N", help="Another order of th
 Overwrite = flags.Overwrite
 Output = Annotated[Path | None, typer.Option(metavar="DIR", help="The study directory.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text, one object per line.")]
+Form = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="FORM",
+        help="linux, powershell, ansible, sysctl, udev, multipath, or switch:KIND (ios, nxos, dell, eos).",
+    ),
+]
+Ports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device",
+        "-d",
+        metavar="NAME",
+        help="A port to the SAN, of the host or the switch; may be repeated.",
+    ),
+]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")]
 
 
 app.command("list")(shipped.studies)
@@ -135,6 +153,24 @@ def verdict(directory: Directory, json: Json = False) -> None:
     from linerate.study import StudyDirectory
 
     _judge(StudyDirectory.open(directory), json=json)
+
+
+@app.command()
+def recommend(
+    directory: Directory,
+    form: Form = None,
+    device: Ports = None,
+    out: Out = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+) -> None:
+    """Show the settings that were shown to help, with the evidence; with --as, the text that puts them in force.
+
+    Nothing is changed. What a form cannot express is in its comments, with the reason.
+    """
+    from linerate.cli.study.recommend import show_recommended
+    from linerate.study import StudyDirectory
+
+    show_recommended(StudyDirectory.open(directory), form, device or (), out, overwrite)
 
 
 def _laboratory(study: Study, folder: Path, overwrite: list[str] | None, *, json: bool) -> Laboratory:

@@ -9,6 +9,8 @@ from linerate.host.windows.knob import TcpSetting
 from linerate.setting import Choice, Number, OnOff
 
 _PROVIDERS = (("cubic", "CUBIC"), ("dctcp", "DCTCP"), ("reno", "NewReno"), ("bbr", "BBR2"))
+_RECEIVE, _SEND = "4096 131072 6291456", "4096 16384 4194304"
+"""net.ipv4.tcp_rmem and tcp_wmem on hosts with 1 GiB of memory or more."""
 
 SETTINGS = (
     HostSetting(
@@ -50,7 +52,7 @@ SETTINGS = (
         scope="host",
         kind=Number("bytes", 4096, 1 << 30),
         default="131072",
-        linux=SysctlNumber("net.ipv4.tcp_rmem", 1),
+        linux=SysctlNumber("net.ipv4.tcp_rmem", 1, _RECEIVE),
         names=Names(linux="net.ipv4.tcp_rmem (second value)"),
         unproven=(
             "a session with its own buffer size does not use it; the sessions of each run have their "
@@ -66,7 +68,7 @@ SETTINGS = (
         scope="host",
         kind=Number("bytes", 4096, 1 << 30),
         default="6291456",
-        linux=SysctlNumber("net.ipv4.tcp_rmem", 2),
+        linux=SysctlNumber("net.ipv4.tcp_rmem", 2, _RECEIVE),
         names=Names(linux="net.ipv4.tcp_rmem (third value)"),
         unproven="only the limit is read, not the size of a connection's buffer",
         doc="""The largest receive buffer of auto-tuning. It must be twice the product of line rate and round
@@ -79,7 +81,7 @@ SETTINGS = (
         scope="host",
         kind=Number("bytes", 4096, 1 << 30),
         default="4194304",
-        linux=SysctlNumber("net.ipv4.tcp_wmem", 2),
+        linux=SysctlNumber("net.ipv4.tcp_wmem", 2, _SEND),
         names=Names(linux="net.ipv4.tcp_wmem (third value)"),
         unproven="only the limit is read, not the size of a connection's buffer",
         doc="""The largest send buffer of the kernel: the most unacknowledged write data of one session.""",

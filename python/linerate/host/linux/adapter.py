@@ -3,12 +3,14 @@ one port."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linerate.host.linux.knob import Knob, Reading, State
+from linerate.host.linux.knob import Knob, Reading, State, first_number
 from linerate.host.setting import UnavailableError
-from linerate.setting import Value
+from linerate.setting import MAX, Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
@@ -53,7 +55,24 @@ class LinkNumber(Knob):
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ip link set."""
-        return [f"ip link set dev {device} {self.command} {value}"]
+        return [self.shell_write(device, value)]
+
+    def shell_read(self, device: str) -> str:
+        """The number, from ip's one line about the link."""
+        return f"ip -d -o link show dev {device} | sed -n 's/.* {self.command} \\([0-9]*\\).*/\\1/p'"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ip link set."""
+        return f"ip link set dev {device} {self.command} {value}"
+
+
+_SHOWN_BITS = {
+    "rx-checksum": "rx-checksumming",
+    "rx-gro": "generic-receive-offload",
+    "rx-lro": "large-receive-offload",
+    "tx-generic-segmentation": "generic-segmentation-offload",
+}
+"""Features that ethtool -k shows under a name of its own; ethtool -K takes both names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +93,37 @@ class _Features(Knob):
     def _state(self, features: dict[str, Any], bits: tuple[str, ...]) -> dict[str, bool]:
         return {bit: features["wanted"].get(bit, False) for bit in bits if _changeable(features, bit)}
 
-    def _command(self, device: str, bits: dict[str, bool]) -> list[str]:
+    def _command(self, device: str, bits: Mapping[str, bool]) -> list[str]:
         """ethtool -K, which also takes the kernel's names."""
         words = " ".join(f"{bit} {'on' if value else 'off'}" for bit, value in bits.items())
         return [f"ethtool -K {device} {words}"] if words else []
+
+    @property
+    @abstractmethod
+    def _bits(self) -> tuple[str, ...]:
+        """All features of the setting."""
+
+    @abstractmethod
+    def _wanted(self, value: Value) -> dict[str, bool]:
+        """The features as a value wants them."""
+
+    def shell_read(self, device: str) -> str:
+        """What is wanted of each feature that the driver lets us change, as ethtool -K takes it."""
+        names = "|".join(_SHOWN_BITS.get(bit, bit) for bit in self._bits)
+        wanted = '$3 == "[requested" ? substr($4, 1, length($4) - 1) : $2'
+        return (
+            f'ethtool -k {device} | awk \'{{ sub(":", "", $1) }} '
+            f'$1 ~ /^({names})$/ && $3 != "[fixed]" {{ print $1, {wanted} }}\' | xargs'
+        )
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -K; a driver passes over the features that it keeps fixed."""
+        (command,) = self._command(device, self._wanted(value))
+        return command
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """ethtool -K with the words that were read."""
+        return f"ethtool -K {device} {state}"
 
     def _want(self, kernel: Kernel, device: str, wanted: dict[str, bool]) -> None:
         """Asks for bits. Bits that the driver keeps fixed are left out, unless none of them can be had."""
@@ -107,9 +153,16 @@ class FeatureSwitch(_Features):
         value = any(features["active"].get(bit, False) for bit in self.shown)
         return Reading(value, self._state(features, self.bits))
 
+    @property
+    def _bits(self) -> tuple[str, ...]:
+        return self.bits
+
+    def _wanted(self, value: Value) -> dict[str, bool]:
+        return dict.fromkeys(self.bits, bool(value))
+
     def write(self, kernel: Kernel, device: str, value: Value) -> None:
         """Wants all bits on or off."""
-        self._want(kernel, device, dict.fromkeys(self.bits, bool(value)))
+        self._want(kernel, device, self._wanted(value))
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -K with the features that the driver lets us change; the way back is to each as it was."""
@@ -131,19 +184,26 @@ class Checksum(_Features):
         rx, tx = (
             any(features["active"].get(bit, False) for bit in bits) for bits in (_RX_CHECKSUM, _TX_CHECKSUM)
         )
-        return Reading(_sides(rx, tx), self._state(features, _RX_CHECKSUM + _TX_CHECKSUM))
+        return Reading(_sides(rx, tx), self._state(features, self._bits))
+
+    @property
+    def _bits(self) -> tuple[str, ...]:
+        return _RX_CHECKSUM + _TX_CHECKSUM
+
+    def _wanted(self, value: Value) -> dict[str, bool]:
+        rx, tx = _SIDES[str(value)]
+        return dict.fromkeys(_RX_CHECKSUM, rx) | dict.fromkeys(_TX_CHECKSUM, tx)
 
     def write(self, kernel: Kernel, device: str, value: Value) -> None:
         """Wants each direction on or off."""
-        rx, tx = _SIDES[str(value)]
-        self._want(kernel, device, dict.fromkeys(_RX_CHECKSUM, rx) | dict.fromkeys(_TX_CHECKSUM, tx))
+        self._want(kernel, device, self._wanted(value))
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -K, as for a switch."""
         if value == reading.value:
             return self._command(device, reading.state)
-        rx, tx = _SIDES[str(value)]
-        return self._command(device, {bit: rx if bit in _RX_CHECKSUM else tx for bit in reading.state})
+        wanted = self._wanted(value)
+        return self._command(device, {bit: wanted[bit] for bit in reading.state})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +238,16 @@ class Ring(Knob):
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -G."""
-        return [f"ethtool -G {device} {self.side} {value}"]
+        return [self.shell_write(device, value)]
+
+    def shell_read(self, device: str) -> str:
+        """Frames, from the second half of what ethtool -g prints."""
+        return f"ethtool -g {device} | sed -n '/^Current/,$ s/^{self.side.upper()}:[[:space:]]*//p'"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -G; the maximum is in the first half of what ethtool -g prints."""
+        frames = first_number("-g", device, self.side.upper()) if value == MAX else value
+        return f"ethtool -G {device} {self.side} {frames}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,5 +275,19 @@ class Pause(Knob):
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """ethtool -A."""
+        return [self.shell_write(device, value)]
+
+    def shell_read(self, device: str) -> str:
+        """Both directions, as ethtool -A takes them."""
+        return (
+            f'ethtool -a {device} | awk \'/^RX:/ {{ print "rx", $2 }} /^TX:/ {{ print "tx", $2 }}\' | xargs'
+        )
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -A."""
         rx, tx = ("on" if side else "off" for side in _SIDES[str(value)])
-        return [f"ethtool -A {device} rx {rx} tx {tx}"]
+        return f"ethtool -A {device} rx {rx} tx {tx}"
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """ethtool -A with the words that were read."""
+        return f"ethtool -A {device} {state}"

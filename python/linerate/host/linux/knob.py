@@ -28,6 +28,11 @@ class Reading:
     state: State
 
 
+def first_number(show: str, device: str, name: str) -> str:
+    """For a shell command: the number of a name in the first half of what ethtool shows, the driver's maximum."""
+    return f"$(ethtool {show} {device} | sed -n s/^{name}:[[:space:]]*//p | head -n 1)"
+
+
 class Knob(ABC):
     """Writes one setting inside the network namespace of `kernel`; `device` is empty for a whole
     host.
@@ -57,6 +62,19 @@ class Knob(ABC):
     @abstractmethod
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """What a person would type to do the same; `reading` is the present value."""
+
+    @abstractmethod
+    def shell_read(self, device: str) -> str:
+        """A shell command that prints the state in one line, and nothing where the device has no such setting."""
+
+    @abstractmethod
+    def shell_write(self, device: str, value: Value) -> str:
+        """A shell command that sets the value on any host. Of an adapter's settings it holds no quotes, so that
+        a udev rule can quote it."""
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """A shell command that puts back a state that `shell_read` has printed."""
+        return self.shell_write(device, state)
 
     def most(self, kernel: Kernel, device: str) -> int | None:
         """The largest number that the device takes; None when it does not say, or when it is no number."""

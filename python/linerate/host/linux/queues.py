@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linerate.host.linux.knob import Knob, Reading, State
+from linerate.host.linux.knob import Knob, Reading, State, first_number
 from linerate.host.setting import UnavailableError
-from linerate.setting import Value
+from linerate.setting import MAX, Value
 
 if TYPE_CHECKING:
     from linerate.host.linux.kernel import Kernel
@@ -17,6 +17,10 @@ ADAPTIVE = "adaptive"
 _DEFER, _FLUSH = "napi_defer_hard_irqs", "gro_flush_timeout"
 _EMPTY_POLLS = "2"
 """Polls without a frame before NAPI turns interrupts on again while it defers them."""
+
+
+def _not_adaptive(device: str) -> UnavailableError:
+    return UnavailableError(f"the driver of {device} has no adaptive moderation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,12 @@ class Moderation(Knob):
         coalesce = self._coalesce(kernel, device)
         if coalesce is None:
             if value == ADAPTIVE:
-                raise UnavailableError(f"the driver of {device} has no adaptive moderation")
+                raise _not_adaptive(device)
             self.restore(kernel, device, self._files(int(value)))
             return
         if value == ADAPTIVE:
             if "use_adaptive_rx" not in coalesce:
-                raise UnavailableError(f"the driver of {device} has no adaptive moderation")
+                raise _not_adaptive(device)
             kernel.set_ethtool("coalesce", device, {"use_adaptive_rx": 1})
             return
         still = {"use_adaptive_rx": 0} if coalesce.get("use_adaptive_rx") else {}
@@ -67,7 +71,9 @@ class Moderation(Knob):
             kernel.set_ethtool("coalesce", device, state)
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
-        """ethtool -C, or NAPI's files for a driver without."""
+        """ethtool -C, or NAPI's files for a driver without. Raises UnavailableError if that cannot be adaptive."""
+        if value == ADAPTIVE and "use_adaptive_rx" not in reading.state:
+            raise _not_adaptive(device)
         if _FLUSH in reading.state:
             texts = reading.state if value == reading.value else self._files(int(value))
             return [f"echo {text} > /sys/class/net/{device}/{name}" for name, text in texts.items()]
@@ -75,6 +81,23 @@ class Moderation(Knob):
             return [f"ethtool -C {device} adaptive-rx on"]
         still = " adaptive-rx off" if "use_adaptive_rx" in reading.state else ""
         return [f"ethtool -C {device}{still} rx-usecs {value}"]
+
+    def shell_read(self, device: str) -> str:
+        """The driver's time and mode, as ethtool -C takes them; NAPI's deferral is left to `write`."""
+        adaptive = '/^Adaptive RX:/ && $3 != "n/a" { print "adaptive-rx", $3 }'
+        held = '/^rx-usecs:/ && $2 != "n/a" { print "rx-usecs", $2 }'
+        return f"ethtool -c {device} | awk '{adaptive} {held}' | xargs"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -C; a driver without adaptive moderation refuses the word and takes the time alone."""
+        if value == ADAPTIVE:
+            return f"ethtool -C {device} adaptive-rx on"
+        alone = f"ethtool -C {device} rx-usecs {value}"
+        return f"ethtool -C {device} adaptive-rx off rx-usecs {value} 2>/dev/null || {alone}"
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """ethtool -C with the words that were read."""
+        return f"ethtool -C {device} {state}"
 
     def _coalesce(self, kernel: Kernel, device: str) -> dict[str, int] | None:
         """The driver's coalescing; None when it has no time to set."""
@@ -122,6 +145,20 @@ class Queues(Knob):
         ((count, _),) = reading.state.items()
         return [f"ethtool -L {device} {count.removesuffix('_count')} {value}"]
 
+    def shell_read(self, device: str) -> str:
+        """Kind and number of the receive queues, as ethtool -L takes them; combined ones come last and count."""
+        kinds = "/^Current/ { now = 1 } now && /^(RX|Combined):/ && $2 + 0 > 0"
+        words = "kind = tolower(substr($1, 1, length($1) - 1)); number = $2"
+        return f"ethtool -l {device} | awk '{kinds} {{ {words} }} END {{ print kind, number }}'"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -L; a driver refuses the kind of queue that it does not have."""
+        return _first_that_works(device, value)
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """ethtool -L with the words that were read."""
+        return f"ethtool -L {device} {state}"
+
     def _channels(self, kernel: Kernel, device: str) -> tuple[str, int, int]:
         """Kind, number and maximum of the receive queues."""
         channels = kernel.ethtool("channels", device)
@@ -158,3 +195,18 @@ class Scaling(Queues):
         ((_, now),) = reading.state.items()
         wanted = now if value == reading.value else "$(nproc)" if value else 1
         return Queues.commands(self, device, wanted, reading)
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ethtool -L; on means as many queues as CPUs, or as the device has."""
+        return _first_that_works(device, *(("$(nproc)", MAX) if value else (1,)))
+
+
+def _first_that_works(device: str, *numbers: Value) -> str:
+    """ethtool -L for combined queues, else for receive queues; max is the device's maximum."""
+    kinds = (("combined", "Combined"), ("rx", "RX"))
+    tried = [
+        f"ethtool -L {device} {kind} {first_number('-l', device, shown) if number == MAX else number}"
+        for kind, shown in kinds
+        for number in numbers
+    ]
+    return " 2>/dev/null || ".join(tried)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linerate.host.linux.knob import Knob, Reading, State
+from linerate.host.linux.sysctl import SysctlLine
 from linerate.host.setting import UnavailableError
 from linerate.setting import Value
 
@@ -69,6 +70,50 @@ class DelayedAck(Knob):
                 commands += [f"ip route append {_text(new, ports)}", f"ip route del {_text(old, ports)}"]
         return commands
 
+    def shell_read(self, device: str) -> str:
+        """off when every route of the port is marked, on when none is; nothing when routes differ or none is there."""
+        word = 'if (NR && !marked) print "on"; else if (NR && marked == NR) print "off"'
+        return f"{_ROUTES} dev {device} | {_PLAIN} | awk '/quickack 1/ {{ marked += 1 }} END {{ {word} }}'"
+
+    def shell_write(self, device: str, value: Value) -> str:
+        """ip route append and del for each route of the port."""
+        return self.shell_restore(device, "on" if value else "off")
+
+    def shell_restore(self, device: str, state: str) -> str:
+        """The same for a word in a variable.
+
+        A route comes in again at the end, so its rivals that stood behind it follow: their order decides.
+        """
+        return _REMARK.replace("DEVICE", device).replace("STATE", state)
+
+
+_ROUTES = "ip -4 -o route show table all type unicast"
+_PLAIN = "grep -v nexthop | sed 's/ linkdown//; s/ dead//; s/ *$//'"
+_PLACE = """awk -v own="$route" '
+    function place(words, number,  i, text) {
+        text = words[1]
+        for (i = 2; i < number; i++) if (words[i] ~ /^(table|metric|tos)$/) text = text " " words[i] " " words[i + 1]
+        return text
+    }
+    BEGIN { wanted = place(part, split(own, part, " ")) }
+    behind && place(word, split($0, word, " ")) == wanted { print }
+    $0 == own { behind = 1 }'"""
+"""A shell command that passes on the rivals of $route behind it; see `_place`."""
+_REMARK = f"""\
+routes=$({_ROUTES} | {_PLAIN})
+printf '%s\\n' "$routes" | while read -r route; do
+    case "$route " in *" dev "DEVICE" "*) ;; *) continue ;; esac
+    bare=$(printf '%s\\n' "$route" | sed 's/ quickack 1//')
+    mark=' quickack 1'
+    [ STATE = off ] || mark=
+    [ "$route" != "$bare$mark" ] || continue
+    ip route append $bare$mark && ip route del $route || exit 1
+    printf '%s\\n' "$routes" | {_PLACE} | while read -r rival; do
+        ip route del $rival && ip route append $rival || exit 1
+    done
+done"""
+"""Of DEVICE's routes each gets or loses quickack, as STATE says."""
+
 
 def _text(route: Route, ports: dict[str, str]) -> str:
     """A route as ip takes it."""
@@ -82,12 +127,14 @@ def _text(route: Route, ports: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CongestionControl(Knob):
+class CongestionControl(SysctlLine):
     """The namespace's default, or the routes of all ports where the kernel refuses the default.
 
     A network namespace may choose only what its parent allows as a default; a route may carry any that the
     kernel has.
     """
+
+    name: str = _CHOSEN
 
     @property
     def source(self) -> str:
@@ -128,7 +175,11 @@ class CongestionControl(Knob):
 
     def commands(self, device: str, value: Value, reading: Reading) -> list[str]:
         """sysctl -w; ip route congctl is the way inside a namespace."""
-        return [f"sysctl -w {_CHOSEN}={value}"]
+        return [self.shell_write(device, value)]
+
+    def sysctl_text(self, value: Value, line: str) -> str:
+        """The algorithm's name."""
+        return str(value)
 
 
 def _ports(kernel: Kernel) -> set[int]:

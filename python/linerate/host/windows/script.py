@@ -1,6 +1,6 @@
-"""The PowerShell scripts of a set of values: one that saves and applies, one that undoes.
+"""The PowerShell scripts of a set of values: one that saves and applies, one that undoes, one that does both.
 
-Both are meant to be read before an administrator runs them. The first writes what it found to a file beside
+All are meant to be read before an administrator runs them. The first writes what it found to a file beside
 itself; the second needs nothing else. TCP profiles reach iSCSI through a transport filter for port 3260,
 which the first script adds when it is missing and the second removes if it was added.
 """
@@ -46,7 +46,30 @@ def apply_script(values: Mapping[str, Value], ports: Iterable[str]) -> str:
     settings = _available(values)
     lines = _head(ports, settings, "Saves the present values, sets new ones and shows them.")
     lines += [f"# {refusal}" for refusal in windows_refusals(values)]
-    lines += ['if (Test-Path $SavedFile) { throw "$SavedFile exists: undo the earlier change first" }', ""]
+    return "\n".join([*lines, *_apply(values, settings)]) + "\n"
+
+
+def undo_script(values: Mapping[str, Value], ports: Iterable[str]) -> str:
+    """A script that puts back what the first one saved, the last setting first."""
+    settings = _available(values)
+    lines = _head(ports, settings, "Puts back what was saved before the change.")
+    return "\n".join([*lines, *_undo(settings)]) + "\n"
+
+
+def script_with_undo(values: Mapping[str, Value], ports: Iterable[str], saved_file: str) -> str:
+    """Both as one script, which undoes with -Undo. Before it changes anything it stops where no port is named."""
+    settings = _available(values)
+    purpose = "Saves the present values, sets new ones and shows them; with -Undo it puts them back."
+    lines = ["param([switch]$Undo)", *_head(ports, settings, purpose, saved_file)]
+    apply = _apply(values, settings)
+    if any("$Ports" in line for line in apply):
+        lines.append("if (-not $Ports) { throw 'name the ports to the SAN in $Ports, above' }")
+    lines += ["if ($Undo) {", *(f"    {line}".rstrip() for line in [*_undo(settings), "return"]), "}", ""]
+    return "\n".join([*lines, *apply]) + "\n"
+
+
+def _apply(values: Mapping[str, Value], settings: Settings) -> Lines:
+    lines = ['if (Test-Path $SavedFile) { throw "$SavedFile exists: undo the earlier change first" }', ""]
     lines += ["$Saved = @{}"]
     for _, knob in settings:
         lines += knob.save()
@@ -62,21 +85,17 @@ def apply_script(values: Mapping[str, Value], ports: Iterable[str]) -> str:
     lines += ["", "# The values now"]
     for _, knob in settings:
         lines += knob.verify()
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def undo_script(values: Mapping[str, Value], ports: Iterable[str]) -> str:
-    """A script that puts back what the first one saved, the last setting first."""
-    settings = _available(values)
-    lines = _head(ports, settings, "Puts back what was saved before the change.")
-    lines += ["$Saved = Import-Clixml -Path $SavedFile"]
+def _undo(settings: Settings) -> Lines:
+    lines = ["$Saved = Import-Clixml -Path $SavedFile"]
     for setting, knob in reversed(settings):
         lines += ["", f"# {setting.title}", *knob.undo()]
     if _uses_profile(settings):
         remove = f"Remove-NetTransportFilter -SettingName {PROFILE} {_RANGE} -Confirm:$false"
         lines += ["", f"if (-not $Saved['filter']) {{ {remove} }}"]
-    lines += ["", "Remove-Item -Path $SavedFile"]
-    return "\n".join(lines) + "\n"
+    return [*lines, "", "Remove-Item -Path $SavedFile"]
 
 
 def windows_refusals(values: Mapping[str, Value]) -> list[Refusal]:
@@ -109,7 +128,7 @@ def _uses_profile(settings: Settings) -> bool:
     return any(isinstance(knob, TcpSetting) for _, knob in settings)
 
 
-def _head(ports: Iterable[str], settings: Settings, purpose: str) -> Lines:
+def _head(ports: Iterable[str], settings: Settings, purpose: str, saved_file: str = _SAVED_FILE) -> Lines:
     """What every script begins with; helpers only where they are used."""
     names = ", ".join(f"'{_quoted(port)}'" for port in ports)
     lines = [
@@ -117,7 +136,7 @@ def _head(ports: Iterable[str], settings: Settings, purpose: str) -> Lines:
         "#requires -RunAsAdministrator",
         "$ErrorActionPreference = 'Stop'",
         f"$Ports = @({names})",
-        f"$SavedFile = Join-Path $PSScriptRoot '{_SAVED_FILE}'",
+        f"$SavedFile = Join-Path $PSScriptRoot '{_quoted(saved_file)}'",
     ]
     kinds = {type(knob) for _, knob in settings}
     lines += _INTERFACE_KEY if InterfaceValue in kinds else []

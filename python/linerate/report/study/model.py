@@ -6,7 +6,7 @@ workloads, what was set and read back, and where it ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
@@ -23,6 +23,7 @@ from linerate.analysis.verdict import (
 )
 from linerate.report.study.paths import FaultPart, LayoutPart
 from linerate.results import Validity
+from linerate.setting import Value
 from linerate.study.scaling import CaseSearch
 
 _NAMED_MAX = 2
@@ -80,6 +81,8 @@ class Recommendation:
     """A non-default setting that earned its place, with what it brought and what it cost.
 
     `mixed`: it made some workload worse, so that it depends on the load. `slight`: every gain is below the margin.
+    `compared` has the pairs of cases that were compared. `values` are the settings by their names in the catalogue,
+    for programs; one that the better case does not set is not in it.
     """
 
     setting: str
@@ -89,6 +92,8 @@ class Recommendation:
     cost: tuple[str, ...] = ()
     mixed: bool = False
     slight: bool = False
+    compared: tuple[str, ...] = ()
+    values: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

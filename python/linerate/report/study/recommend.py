@@ -48,6 +48,11 @@ class _Pair:
             for name in sorted(self.names)
         )
 
+    @property
+    def titles(self) -> str:
+        """Both cases, as people call them."""
+        return f"{self.case.title} against {self.against.title}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Test:
@@ -190,6 +195,7 @@ def _recommendation(
 ) -> Recommendation | None:
     """What all pairs together say for and against a change; None when nothing speaks for it."""
     verdicts = frozenset[str]().union(*(test.own for test in tests))
+    better = tests[0].pair.case.settings
     # What does not help its own metric must at least be shown not to hurt it.
     if not any(test.evidence for test in tests) or (not verdicts & GAINS and verdicts != {"no difference"}):
         return None
@@ -201,13 +207,15 @@ def _recommendation(
         cost=tuple(_lines(tests, [test.cost for test in tests])),
         mixed=bool(verdicts & LOSSES),
         slight=all(test.slight for test in tests),
+        compared=tuple(test.pair.titles for test in tests),
+        values={name: better[name] for name, _, _ in change if name in better},
     )
 
 
 def _lines(tests: Sequence[_Test], lines: Sequence[Sequence[str]]) -> Iterator[str]:
     """The lines of every pair; where there are several, with the two cases that were compared."""
     for test, of_test in zip(tests, lines, strict=True):
-        which = f" ({test.pair.case.title} against {test.pair.against.title})" if len(tests) > 1 else ""
+        which = f" ({test.pair.titles})" if len(tests) > 1 else ""
         yield from (line + which for line in of_test)
 
 

@@ -1,4 +1,4 @@
-"""Reads multipath.conf, the configuration of Linux' device mapper multipath, and says the same in our words.
+"""Reads and writes multipath.conf, the configuration of Linux' device mapper multipath: the same in our words.
 
 The file has keys in sections (`defaults`, `devices`, `overrides`, `multipaths`, `blacklist`); what is not given has
 the default that multipath-tools gives it. Keys that only concern block devices and their names are named and left
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from linerate.workload.plan import FileNotice
 from linerate.workload.problems import Problems, SourceLocation
@@ -58,6 +58,14 @@ _SELECTORS: dict[str, MultipathPolicy] = {
 }
 _ALL_PATHS = ("multibus", "group_by_prio", "group_by_tpg")
 _PRIOS = ("alua", "sysfs", "const")
+_WRITTEN_POLICIES: dict[str, tuple[str, str]] = {
+    "failover_only": ("failover", ""),
+    "round_robin": ("multibus", "round-robin"),
+    "round_robin_subset": ("group_by_prio", "round-robin"),
+    "least_queue_depth": ("multibus", "queue-length"),
+    "service_time": ("multibus", "service-time"),
+}
+"""Policy -> grouping and selector; a group of one path needs no selector."""
 _LIST_MOST = 8
 _WORDS = re.compile(r'"((?:[^"]|"")*)"|([^\s"#!]+)|([#!].*)|(")')
 
@@ -272,3 +280,62 @@ class _Meaning:
 
     def _note(self, key: str, message: str) -> None:
         self._problems.notice(self._entries[key].place, f"{key}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfText:
+    """Lines of a multipath.conf, and the fields that it cannot say, each with the reason."""
+
+    lines: tuple[str, ...]
+    refused: Mapping[str, str]
+
+
+def conf_text(fields: Mapping[str, Any]) -> ConfText:
+    """A multipath.conf that asks for these fields of a `MultipathSpec` and leaves all others alone.
+
+    The keys go into overrides, so that they also hold for arrays of which multipath-tools has a table.
+    """
+    keys: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    polling_s = float(_DEFAULTS["polling_interval"])
+    for name, value in sorted(fields.items()):  # the interval of the checker comes before what counts in it
+        try:
+            keys |= _keys(name, value, polling_s)
+        except ValueError as error:
+            refused[name] = str(error)
+        else:
+            polling_s = value if name == "checker_interval_s" else polling_s
+    sections: dict[str, list[str]] = {"defaults": [], "overrides": []}
+    for key, text in keys.items():
+        section = "defaults" if key == "polling_interval" else "overrides"
+        sections[section].append(f'    {key} "{text}"' if " " in text else f"    {key} {text}")
+    lines = [line for name, own in sections.items() if own for line in (f"{name} {{", *own, "}")]
+    return ConfText(tuple(lines), refused)
+
+
+def _keys(name: str, value: Any, polling_s: float) -> dict[str, str]:
+    """The keys of one field. Raises ValueError with the reason where there is none."""
+    if name == "policy":
+        if value not in _WRITTEN_POLICIES:
+            raise ValueError("multipath-tools has no such policy")
+        grouping, selector = _WRITTEN_POLICIES[value]
+        return {"path_grouping_policy": grouping, **({"path_selector": f"{selector} 0"} if selector else {})}
+    if name == "ios_per_path":
+        return {"rr_min_io_rq": str(value)}
+    if name == "failback":
+        return {"failback": value if isinstance(value, str) else _whole(value, 0, "s")}
+    if name == "path_timeout_s":
+        return {"fast_io_fail_tmo": _whole(value, 1, "s")}
+    if name == "checker_interval_s":
+        return {"polling_interval": _whole(value, 1, "s")}
+    if name == "no_path_queue_s":
+        if not value:
+            return {"no_path_retry": "queue" if value is None else "fail"}
+        return {"no_path_retry": _whole(value / polling_s, 1, f"times polling_interval ({polling_s:g} s)")}
+    raise ValueError("multipath-tools counts I/Os, not bytes")
+
+
+def _whole(value: float, least: int, unit: str) -> str:
+    if value < least or value != int(value):
+        raise ValueError(f"multipath.conf takes whole numbers here, and this would be {value:g} {unit}")
+    return str(int(value))

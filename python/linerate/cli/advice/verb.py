@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linerate.errors import UserError
+
 if TYPE_CHECKING:
-    from linerate.advice import AuditResult
+    from linerate.advice import AuditResult, AuditSources
 
 
 class FailOn(StrEnum):
@@ -69,21 +71,27 @@ def advise(
         bool,
         typer.Option("--facts-script", help="Print a PowerShell script that reads a Windows host's facts."),
     ] = False,
+    apply: Annotated[
+        bool,
+        typer.Option("--apply", help="Change the settings of this host that mend broken rules; asks first."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --apply: change without a question.")] = False,
 ) -> None:
-    """Check a SAN against published practice and say what to change. Nothing is changed. Exit code 1 if a must fails.
+    """Check a SAN against published practice and say what to change. Exit code 1 if a must fails.
 
-    What cannot be read is unknown, never right. docs/advise.md lists the rules.
+    Nothing is changed without --apply; `linerate host restore` undoes what --apply changed. What cannot be read is
+    unknown, never right. docs/advise.md lists the rules.
     """
     from linerate import advice
 
     if facts_script:
         typer.echo(advice.facts_script(), nl=False)
         return
-    result = advice.audit(
-        advice.AuditSources(
-            places or (), facts or (), switch or (), image or (), device or (), vlan, answer or ()
-        )
+    sources = advice.AuditSources(
+        places or (), facts or (), switch or (), image or (), device or (), vlan, answer or ()
     )
+    _check_apply(sources, apply=apply, yes=yes, other=json or show_facts)
+    result = advice.audit(sources)
     if show_facts:
         typer.echo(dumps(advice.facts_object(result.sheet), indent=1))
         return
@@ -91,9 +99,25 @@ def advise(
         typer.echo(dumps(advice.advice_object(result)))
     else:
         _show(result)
+    if apply:
+        from linerate.cli.advice.apply import mended
+
+        result = mended(result, sources, yes=yes)
     severities = advice.SEVERITIES[: advice.SEVERITIES.index(fail_on.value) + 1]
     if advice.is_broken(result.outcomes, severities):
         raise typer.Exit(1)
+
+
+def _check_apply(sources: AuditSources, *, apply: bool, yes: bool, other: bool) -> None:
+    if yes and not apply:
+        raise UserError("--yes is about --apply", "add --apply, or leave it out")
+    if apply and other:
+        raise UserError("--apply tells what it does as text", "leave out --json and --show-facts")
+    if apply and not sources.reads_this_host:
+        raise UserError(
+            "--apply changes settings of this host, and the audit is not about it",
+            "name its ports with --device, or leave the other sources out",
+        )
 
 
 def _show(result: AuditResult) -> None:

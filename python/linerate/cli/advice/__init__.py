@@ -1,0 +1,1 @@
+"""`linerate advise`: `verb` is the verb, `apply` what it does with --apply."""
