@@ -1,7 +1,8 @@
 """Workload: what a run does to its volumes, and the files that say so.
 
 Open this file first. `load_workload` reads a vdbench parameter file, a fio job file, a configuration of Iometer, a
-Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data plane takes as JSON.
+Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data
+plane takes as JSON.
 
     plan = load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
     run = plan.next(None)
@@ -9,10 +10,10 @@ Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order,
         ...  # run.spec.seam_json() to the data plane
         run = plan.next(result)
 
-The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command
-line changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/` and `iometer/` the readers, `presets` the published
-workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the
-accepted form.
+The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command line
+changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/` and `iometer/` the readers, `presets` the published
+workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the accepted
+form.
 """
 
 from __future__ import annotations

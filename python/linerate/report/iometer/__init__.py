@@ -74,7 +74,8 @@ def _specifications(step: StepRecord) -> Mapping[str, Sequence[str]]:
     streams: Sequence[Mapping[str, Any]] = step.spec.get("streams", ())
     label = step.label or step.name
     return {
-        label if len(streams) == 1 else f"{label} {stream['name']}": list(_lines(stream)) for stream in streams
+        label if len(streams) == 1 else f"{label} {stream['name']}": list(_lines(stream))
+        for stream in streams
     }
 
 

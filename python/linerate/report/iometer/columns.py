@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 
-_RESPONSES = ("Response Time", "Read Response Time", "Write Response Time", "Transaction Time", "Connection Time")
+_RESPONSES = (
+    "Response Time",
+    "Read Response Time",
+    "Write Response Time",
+    "Transaction Time",
+    "Connection Time",
+)
 _RAW = ("Read Response Time", "Write Response Time", "Transaction Time", "Connection Time")
 
 BINS: tuple[tuple[str, float], ...] = (
@@ -30,8 +36,8 @@ BINS: tuple[tuple[str, float], ...] = (
     ("5 to 10 s", 10e9),
     (" >= 10 s", math.inf),
 )
-"""Names of the latency bins with their upper limits in ns. (Iometer itself ends that of 4.7 s at 4 s, and counts nothing
-from 10 s on.)"""
+"""Names of the latency bins with their upper limits in ns. (Iometer ends that of 4.7 s at 4 s, and counts nothing from
+10 s on.)"""
 
 COLUMNS = (
     *("Target Type", "Target Name", "Access Specification Name", "# Managers", "# Workers", "# Disks"),

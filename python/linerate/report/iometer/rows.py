@@ -44,7 +44,9 @@ class StepRows:
 
     def rows(self) -> Iterator[Mapping[str, str]]:
         """All rows in Iometer's order."""
-        whole = self._figures(self._counters, [name for stream in self._streams for name in stream["volumes"]])
+        whole = self._figures(
+            self._counters, [name for stream in self._streams for name in stream["volumes"]]
+        )
         bins = self._bins(self._histogram())
         counts = {
             "# Workers": str(len(self._streams)),
@@ -156,7 +158,8 @@ class StepRows:
     def _cpu(self, whole: Mapping[str, str]) -> dict[str, str]:
         """Of the host. What Linerate does not count is 0."""
         spent = {
-            kind: float(self._usage[f"host_cpu_{kind}_s"].sum()) for kind in ("user", "system", "idle", "wait")
+            kind: float(self._usage[f"host_cpu_{kind}_s"].sum())
+            for kind in ("user", "system", "idle", "wait")
         }
         total_s = sum(spent.values())
         user, system = (100 * spent[kind] / total_s if total_s else 0.0 for kind in ("user", "system"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from linerate.workload.iometer.lexer import IcfEntry, IcfSection
-from linerate.workload.iometer.tables import TEST_KINDS, IcfTest
+from linerate.workload.iometer.tables import TESTS, IcfTest
 from linerate.workload.iometer.values import one_line, whole, word
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import TIME_S_MAX
@@ -106,7 +106,7 @@ def read_setup(section: IcfSection | None, path: str, problems: Problems) -> Icf
     def value(name: str, read: Callable[[IcfEntry, Problems], int], default: int) -> int:
         return read(found[name], problems) if name in found else default
 
-    kind = _test_kind(found["Test Type"], problems) if "Test Type" in found else TEST_KINDS[0]
+    kind = _test_kind(found["Test Type"], problems) if "Test Type" in found else TESTS[0]
     return IcfSetup(
         place=found["Run Time"].value_place if "Run Time" in found else place,
         description=found["Test Description"].value if "Test Description" in found else "",
@@ -134,7 +134,9 @@ def _last_of(entries: Sequence[IcfEntry], problems: Problems) -> dict[str, IcfEn
 def _run_s(entry: IcfEntry, problems: Problems) -> int:
     words = entry.value.split()
     if len(words) != 3:
-        problems.error(entry.value_place, f"{entry.text}: not three numbers", "write hours, minutes and seconds")
+        problems.error(
+            entry.value_place, f"{entry.text}: not three numbers", "write hours, minutes and seconds"
+        )
         return 0
     names = ("hours", "minutes", "seconds")
     numbers = [
@@ -157,12 +159,12 @@ def _in_limits(time_s: int, entry: IcfEntry, problems: Problems) -> int:
 
 def _test_kind(entry: IcfEntry, problems: Problems) -> IcfTest:
     """By name, or by number as in versions before names."""
-    for kind in TEST_KINDS:
+    for kind in TESTS:
         if entry.value.upper() in (kind.name, str(kind.number)):
             return kind
-    names = ", ".join(kind.name for kind in TEST_KINDS)
+    names = ", ".join(kind.name for kind in TESTS)
     problems.error(entry.value_place, f"{entry.text}: no test type", f"write one of {names}")
-    return TEST_KINDS[0]
+    return TESTS[0]
 
 
 def _cycling(

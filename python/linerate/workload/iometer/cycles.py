@@ -82,9 +82,7 @@ def _growing(
         yield number, targets
 
 
-def _more_targets(
-    cycling: Cycling, counts: Sequence[int], *, adds: bool | None = None
-) -> Iterator[RunShape]:
+def _more_targets(cycling: Cycling, counts: Sequence[int], *, adds: bool | None = None) -> Iterator[RunShape]:
     def used(number: int) -> tuple[int, ...]:
         return tuple(min(number, count) for count in counts)
 

@@ -50,7 +50,11 @@ class IcfEntry:
     @property
     def text(self) -> str:
         """Label and first value, for messages."""
-        return f"'{printable(self.label)}: {printable(self.value)}" if self.values else f"'{printable(self.label)}"
+        return (
+            f"'{printable(self.label)}: {printable(self.value)}"
+            if self.values
+            else f"'{printable(self.label)}"
+        )
 
 
 @dataclass(slots=True)
@@ -163,7 +167,9 @@ class _Reader:
         known = self.sections.get(part)
         self._skips = known is not None
         if known is not None:
-            what = f"a second '{part.value}; the first is in line {known.place.line}, and Iometer reads no other"
+            what = (
+                f"a second '{part.value}; the first is in line {known.place.line}, and Iometer reads no other"
+            )
             self._problems.error(place, what, "remove one of them")
         self._section = IcfSection(place, part)
         self.sections.setdefault(part, self._section)
@@ -180,7 +186,7 @@ class _Reader:
         section, self._section, self._skips = self._section, None, False
         if section is None:
             return
-        old = 1900 < self._version[0] and self._version < _NO_END_BEFORE
+        old = self._version[0] > 1900 and self._version < _NO_END_BEFORE
         if section.part is Part.SETUP and old and not at_end:
             section.has_end = True
             return

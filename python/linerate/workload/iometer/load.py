@@ -86,7 +86,9 @@ def stream_of(
     writes = _sizes((line.size_bytes, line.share_percent * (100 - line.read_percent)) for line in lines)
     sizes = reads or writes or SizeMix.one(lines[0].size_bytes)
     first = lines[0]
-    pause = ThinkTime(pause_s=first.delay_ms / 1000, after_ios=max(first.burst, 1)) if first.delay_ms else None
+    pause = (
+        ThinkTime(pause_s=first.delay_ms / 1000, after_ios=max(first.burst, 1)) if first.delay_ms else None
+    )
     return StreamSpec(
         name=name,
         volumes=tuple(volumes),

@@ -90,7 +90,9 @@ class _Reader:
     def _type(self, entry: IcfEntry, worker: IcfWorker) -> None:
         kind = one_line(entry, self._problems).upper()
         if kind.startswith("NETWORK"):
-            what = f"worker {printable(worker.name)}: NETWORK is not supported: it loads a network, not storage"
+            what = (
+                f"worker {printable(worker.name)}: NETWORK is not supported: it loads a network, not storage"
+            )
             self._problems.error(entry.value_place, what, "remove the worker")
             self._is_network = True
         elif kind != "DISK":

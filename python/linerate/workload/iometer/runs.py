@@ -239,7 +239,9 @@ class _Builder:
         specification, problems = one.specification, self._problems
         first, shown = specification.lines[0], printable(specification.name)
         if first.random_percent and not first.align_bytes:
-            message = f"{shown}: align 0: random places are on sectors of 512 bytes, as in Iometer, also where "
+            message = (
+                f"{shown}: align 0: random places are on sectors of 512 bytes, as in Iometer, also where "
+            )
             message += "storage has blocks of 4096 bytes inside; a volume with 4096-byte sectors refuses it: "
             message += "write 4096 as align"
             problems.notice(first.place, message)
@@ -251,6 +253,8 @@ class _Builder:
             for use in own:
                 sharing = len({other.number for other in uses if other.disk is use.disk})
                 if sharing > 1:
-                    message = f"{sharing} workers go through {use.disk.name}, each from a position of its own, as "
+                    message = (
+                        f"{sharing} workers go through {use.disk.name}, each from a position of its own, as "
+                    )
                     message += "in Iometer: a cache may answer most of it"
                     problems.notice(use.disk.place, message)

@@ -32,7 +32,9 @@ class Specifications:
         """A later one of the same name replaces an earlier one, as in Iometer."""
         earlier = self._by_name.get(specification.name.lower())
         if earlier is not None:
-            what = f"{printable(specification.name)}: replaces that of line {earlier.place.line}, as in Iometer"
+            what = (
+                f"{printable(specification.name)}: replaces that of line {earlier.place.line}, as in Iometer"
+            )
             problems.notice(specification.place, what)
         self._by_name[specification.name.lower()] = specification
 

@@ -184,9 +184,7 @@ LABELS = (
         "see below",
         fields=(DISK, "starting sector", "Data pattern"),
     ),
-    IcfLabel(
-        Part.MANAGERS, "Local network interface", "address", "of a network worker", IcfEffect.REFUSED
-    ),
+    IcfLabel(Part.MANAGERS, "Local network interface", "address", "of a network worker", IcfEffect.REFUSED),
     IcfLabel(Part.MANAGERS, "VI outstanding IOs", "number", "of a network worker", IcfEffect.REFUSED),
     IcfLabel(
         Part.MANAGERS,
@@ -223,17 +221,11 @@ FIELDS = (
     IcfField(LINES, LINES, "bytes, a multiple of 512", "size of an I/O"),
     IcfField(LINES, "% of size", "percent", "share of the I/Os that are of this line; all together 100"),
     IcfField(LINES, "% reads", "percent", "share of reads; the others are writes"),
-    IcfField(LINES, "% random", "percent", "share that goes to a random place; the others follow the last I/O"),
     IcfField(
-        LINES,
-        "delay",
-        "ms",
-        "pause before each burst; of a worker with one I/O in flight",
-        IcfEffect.UNLESS,
+        LINES, "% random", "percent", "share that goes to a random place; the others follow the last I/O"
     ),
-    IcfField(
-        LINES, "burst", "number", "I/Os between two pauses; 1 where there are several lines", IcfEffect.UNLESS
-    ),
+    IcfField(LINES, "delay", "ms", "pause before each burst; only of a worker with one I/O in flight"),
+    IcfField(LINES, "burst", "number", "I/Os between two pauses; only 1 where there are several lines"),
     IcfField(LINES, "align", "bytes", "grid of places; 0: sectors of 512 bytes"),
     IcfField(LINES, "reply", "0", "transactions of a request and an answer are not made", IcfEffect.UNLESS),
     IcfField(OUTSTANDING, OUTSTANDING, "number", "I/Os in flight on each target of the worker"),
@@ -263,7 +255,7 @@ FIELDS = (
     ),
 )
 
-TEST_KINDS = (
+TESTS = (
     IcfTest("NORMAL", 0, "all targets of all workers"),
     IcfTest("CYCLE_TARGETS", 1, "more and more targets of each worker"),
     IcfTest("CYCLE_WORKERS", 2, "more and more workers with all their targets"),
@@ -287,10 +279,7 @@ def names_of(label: str) -> tuple[str, ...]:
 
 
 _ROWS = {
-    names_of(spelling)[0]: row
-    for row in LABELS
-    if not row.prefix
-    for spelling in (row.name, *row.older)
+    names_of(spelling)[0]: row for row in LABELS if not row.prefix for spelling in (row.name, *row.older)
 }
 _PREFIXES = {row.name.lower(): row for row in LABELS if row.prefix}
 

@@ -17,7 +17,9 @@ def whole(
     """A whole number between two limits; the lower limit after a problem was noted. `what`: its name for messages."""
     text = text.strip()
     if not _WHOLE.fullmatch(text):
-        problems.error(place, f"{what} {printable(text) or 'missing'}: not a whole number", f"{least:,} or more")
+        problems.error(
+            place, f"{what} {printable(text) or 'missing'}: not a whole number", f"{least:,} or more"
+        )
         return least
     number = int(text)
     if not least <= number <= most:

@@ -139,7 +139,9 @@ class DiskVolumes:
             mapped = luns.resolve(volume if volume in luns.entries else disk.name, disk.text)
             if mapped is None and not disk.text.startswith(("/", "iscsi://", "smb://", "null:", "file:")):
                 what = f"target {shown}: a disk of the host where Iometer ran"
-                self.problems.error(disk.place, what, f"say where it is: --map {disk.name}=TARGET, or --target")
+                self.problems.error(
+                    disk.place, what, f"say where it is: --map {disk.name}=TARGET, or --target"
+                )
                 return None
             target = parse_target(mapped or disk.text)
         except UserError as error:
