@@ -46,7 +46,7 @@ def steps_of(
     _check_cycles(setup, problems)
     for specification in {id(one.specification): one.specification for row in rows for one in row}.values():
         check_lines(specification, problems)
-    if problems.errors:
+    if problems.errors or not rows:
         return []
     runs = list(itertools.islice(_runs(setup, rows), RUNS_MAX + 1))
     if len(runs) > RUNS_MAX:
