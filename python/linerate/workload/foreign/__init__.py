@@ -14,7 +14,9 @@ _HINT = (
     "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md), a configuration of Iometer "
     "(docs/iometer.md) or a TOML file (docs/workload.md)"
 )
-_IOMETER = re.compile(rb"(\xef\xbb\xbf)?\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE)
+_IOMETER = re.compile(
+    rb"(\xef\xbb\xbf)?\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE
+)
 _FOREIGN = (
     (
         re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<(Profile|Results)\b", re.DOTALL),
