@@ -26,13 +26,20 @@ def report(
         Path | None,
         typer.Option("--fio-json", metavar="FILE", help="Write the results as fio's JSON here."),
     ] = None,
+    iometer_csv: Annotated[
+        Path | None,
+        typer.Option("--iometer-csv", metavar="FILE", help="Write the results as Iometer's CSV here."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the files of --fio-json and --iometer-csv.")
+    ] = False,
 ) -> None:
     """Show the result table of a run, the verdicts of a study, or the answer of a search; write the HTML report.
 
     A run's report is written once into its directory, or to --html; a study's replaces the one that is there, and the
     run reports that it links are written where they are missing.
     """
-    of_runs = "vdbench output" if vdbench is not None else "JSON of fio" if fio_json is not None else None
+    of_runs = _of_runs(vdbench, fio_json, iometer_csv)
     if (run / "study.json").exists():
         if of_runs is not None:
             raise UserError(f"a study has no {of_runs}", "give one of the runs in its folder runs")
@@ -45,10 +52,12 @@ def report(
         return
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
-    from linerate.report import write_fio_json, write_report, write_vdbench_output
+    from linerate.cli.numbers.outfile import consent_to_replace
+    from linerate.report import write_fio_json, write_iometer_csv, write_report, write_vdbench_output
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
+    consent_to_replace([path for path in (fio_json, iometer_csv) if path is not None], overwrite)
     # The stamp is that of the day the run was closed, unless its files are no longer what they were then.
     sound = opened.manifest.validity if not opened.damage() else None
     summaries = summarise(opened)
@@ -62,6 +71,15 @@ def report(
     if fio_json is not None:
         write_fio_json(opened, fio_json)
         typer.echo(f"JSON of fio: {fio_json}")
+    if iometer_csv is not None:
+        write_iometer_csv(opened, iometer_csv)
+        typer.echo(f"CSV of Iometer: {iometer_csv}")
+
+
+def _of_runs(vdbench: Path | None, fio_json: Path | None, iometer_csv: Path | None) -> str | None:
+    """What was asked for and only runs have."""
+    asked = (("vdbench output", vdbench), ("JSON of fio", fio_json), ("CSV of Iometer", iometer_csv))
+    return next((what for what, path in asked if path is not None), None)
 
 
 def _report_study(study: Path, html: Path | None) -> None:

@@ -32,7 +32,7 @@ def run(
     volumes: flags.Volumes = None,
     size: flags.Size = None,
     create: flags.Create = False,
-    overwrite: flags.Overwrite = None,
+    overwrite: flags.OverwriteOrReplace = None,
     elapsed: flags.Elapsed = None,
     warmup: flags.Warmup = None,
     interval: flags.Interval = None,
@@ -60,15 +60,16 @@ def run(
     no_report: flags.NoReport = False,
     vdbench_output: flags.VdbenchOutput = None,
     fio_json: flags.FioJson = None,
+    iometer_csv: flags.IometerCsv = None,
     page: Page = False,
     json: flags.Json = False,
 ) -> None:
-    """Run a workload file (vdbench, fio, TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
+    """Run a workload file (vdbench, fio, Iometer, TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
     if words and preset is None and study_file(words[0]):
         _study(words, overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return
     _refuse_those_of_studies(quick, blocks)
-    keep = Keep(output, not no_report, vdbench_output, fio_json, page)
+    keep = Keep(output, not no_report, vdbench_output, fio_json, iometer_csv, page)
     from linerate.cli.job import options
     from linerate.workload import Overrides
 
@@ -93,6 +94,7 @@ def run(
     if dry_run:
         _show(fitted, where)
     else:
+        overwrite = keep.agreed(overwrite, json=json)
         _load(fitted, asked, keep, where, overwrite, wait=wait, json=json)
 
 
@@ -173,11 +175,25 @@ class Keep:
     report: bool = True
     vdbench_output: Path | None = None
     fio_json: Path | None = None
+    iometer_csv: Path | None = None
     page: bool = False
 
     def __post_init__(self) -> None:
-        if self.fio_json is not None and self.fio_json.is_dir():
-            raise UserError(f"--fio-json {self.fio_json}: this is a folder", "name a file")
+        for option, path in (("--fio-json", self.fio_json), ("--iometer-csv", self.iometer_csv)):
+            if path is not None and path.is_dir():
+                raise UserError(f"{option} {path}: this is a folder", "name a file")
+        if self.fio_json is not None and self.fio_json == self.iometer_csv:
+            raise UserError(f"--fio-json and --iometer-csv are both {self.fio_json}", "name two files")
+
+    def agreed(self, overwrite: list[str] | None, *, json: bool) -> list[str] | None:
+        """What --overwrite says of volumes, after the consent to replace result files. Raises UserError without it."""
+        from linerate.cli.numbers.outfile import consent_to_replace
+
+        files = [path for path in (self.fio_json, self.iometer_csv) if path is not None]
+        named = {Path(word) for word in overwrite or ()}
+        for path in files:
+            consent_to_replace([path], path in named, how=f"add --overwrite {path}", asks=not json)
+        return [word for word in overwrite if Path(word) not in files] if overwrite else overwrite
 
 
 def _load(
@@ -221,6 +237,7 @@ def _run_plan(
         keep.report,
         keep.vdbench_output,
         keep.fio_json,
+        keep.iometer_csv,
         where.virtual_time.watch if where.virtual_time else None,
     )
     with with_page("directory", str(job.directory), wanted=keep.page, json=json):

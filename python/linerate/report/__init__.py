@@ -1,10 +1,11 @@
-"""Reports: one HTML file, terminal tables, vdbench's own report files, and fio's JSON.
+"""Reports: one HTML file, terminal tables, vdbench's own report files, fio's JSON and Iometer's CSV.
 
 This is for runs; a study's report is in `linerate.report.study`, imported by itself because it needs far more.
 """
 
 from linerate.report.conditions import condition_lines, junit_xml
 from linerate.report.fio import write_fio_json
+from linerate.report.iometer import write_iometer_csv
 from linerate.report.page import write_report
 from linerate.report.tables import comparison_lines, result_lines, result_table, validity_lines
 from linerate.report.vdbench import write_vdbench_output
@@ -17,6 +18,7 @@ __all__ = [
     "result_table",
     "validity_lines",
     "write_fio_json",
+    "write_iometer_csv",
     "write_report",
     "write_vdbench_output",
 ]

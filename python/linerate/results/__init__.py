@@ -8,6 +8,8 @@ from linerate.results.errors import NotARunError, RunClosedError, RunDamagedErro
 from linerate.results.histogram import LatencyHistogram
 from linerate.results.manifest import (
     Finding,
+    IometerRecord,
+    IometerWorkerRecord,
     JobRecord,
     Manifest,
     Planned,
@@ -35,6 +37,8 @@ __all__ = [
     "CounterRow",
     "Finding",
     "IntervalSample",
+    "IometerRecord",
+    "IometerWorkerRecord",
     "JobRecord",
     "LatencyHistogram",
     "LatencySample",

@@ -54,15 +54,34 @@ class JobRecord(_Record):
     streams: tuple[str, ...] = ()
 
 
+class IometerWorkerRecord(_Record):
+    """A worker of an Iometer configuration: its stream, its access specification with the lines of the file, and its
+    targets by volume, as the file names them."""
+
+    stream: str
+    specification: str
+    lines: tuple[str, ...] = ()
+    targets: dict[str, str] = Field(default_factory=dict)
+
+
+class IometerRecord(_Record):
+    """What Iometer's result file says of a run besides its figures; test_type is the number of `'Test Type`."""
+
+    test_type: int = 0
+    description: str = ""
+    manager: str = ""
+    workers: tuple[IometerWorkerRecord, ...] = ()
+
+
 class StepRecord(_Record):
     """One step of the run: one vdbench RD at one point of its loops.
 
     `key` is unique in the run and names the step in every table and tag. `spec` is the RunSpec that the data
     plane got, without secrets; `facts` is what it read back at the start. `histogram_us` are the bucket limits of
-    vdbench's histogram report, in microseconds; none: vdbench's own. `jobs` are those of a fio job file. `san` is the
-    network under test and its settings as read back; `counters` is what hosts, ports, switches and arrays counted over
-    the measured time, units in the names, a name in `_max` being a high-water mark. Both are empty if the network was
-    not watched.
+    vdbench's histogram report, in microseconds; none: vdbench's own. `jobs` are those of a fio job file, `iometer`
+    is what an Iometer configuration says of the step. `san` is the network under test and its settings as read back;
+    `counters` is what hosts, ports, switches and arrays counted over the measured time, units in the names, a name in
+    `_max` being a high-water mark. Both are empty if the network was not watched.
     """
 
     key: str
@@ -72,6 +91,7 @@ class StepRecord(_Record):
     requested_rate: str = ""
     histogram_us: tuple[int, ...] = ()
     jobs: tuple[JobRecord, ...] = ()
+    iometer: IometerRecord | None = None
     spec: dict[str, Any] = Field(default_factory=dict)
     facts: dict[str, Any] = Field(default_factory=dict)
     san: dict[str, Any] = Field(default_factory=dict)

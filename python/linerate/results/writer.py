@@ -21,6 +21,7 @@ from linerate.results.errors import RunClosedError, RunExistsError
 from linerate.results.facts import checked_facts
 from linerate.results.manifest import (
     FactValue,
+    IometerRecord,
     JobRecord,
     Manifest,
     Planned,
@@ -126,6 +127,7 @@ class RunWriter:
         requested_rate: str = "",
         histogram_us: Sequence[int] = (),
         jobs: Sequence[JobRecord] = (),
+        iometer: IometerRecord | None = None,
         san: Mapping[str, Any] | None = None,
     ) -> str:
         """Start a step and return its key, which is unique in the run.
@@ -145,6 +147,7 @@ class RunWriter:
             requested_rate=requested_rate,
             histogram_us=tuple(histogram_us),
             jobs=tuple(_without_secrets(job) for job in jobs),
+            iometer=iometer and IometerRecord.model_validate(scrub(iometer.model_dump())),
             spec=scrub(spec),
             facts=scrub(facts),
             san=scrub(san or {}),

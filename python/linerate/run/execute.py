@@ -25,6 +25,8 @@ from linerate.errors import LinerateError, PeerError, UserError
 from linerate.interrupt import heard
 from linerate.results import (
     IntervalSample,
+    IometerRecord,
+    IometerWorkerRecord,
     JobRecord,
     Planned,
     RunDirectory,
@@ -50,6 +52,7 @@ from linerate.run.events import (
 from linerate.run.load import Here, Load, LoadEnd, Loader
 from linerate.volumes import Clearance, Consent, RefusedError, clear
 from linerate.workload import FileNotice, PlannedRun, RunPlan, RunSpec, StepResult
+from linerate.workload.plan import IometerTest
 from linerate.workload.url import portal_of
 
 PULL_TIMEOUT_S = 0.2
@@ -320,6 +323,7 @@ class _Step:
                 JobRecord(name=job.name, options=dict(job.options), streams=job.streams)
                 for job in planned.jobs
             ],
+            iometer=_iometer_record(planned.iometer),
             san=self._execution.san,
         )
 
@@ -419,6 +423,23 @@ class _Step:
         paths = path_figures(measured) if measured.ios else ()
         self._tell(StepEnded(step=label, state=state, reason=reason, figures=shown, paths=paths))
         return measured
+
+
+def _iometer_record(test: IometerTest | None) -> IometerRecord | None:
+    if test is None:
+        return None
+    workers = tuple(
+        IometerWorkerRecord(
+            stream=worker.stream,
+            specification=worker.specification,
+            lines=worker.lines,
+            targets=dict(worker.targets),
+        )
+        for worker in test.workers
+    )
+    return IometerRecord(
+        test_type=test.test_type, description=test.description, manager=test.manager, workers=workers
+    )
 
 
 def _step_result(measured: IntervalSample) -> StepResult:

@@ -1,7 +1,8 @@
 """Workload: what a run does to its volumes, and the files that say so.
 
-Open this file first. `load_workload` reads a vdbench parameter file, a fio job file, a Linerate TOML file or a preset
-by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data plane takes as JSON.
+Open this file first. `load_workload` reads a vdbench parameter file, a fio job file, a configuration of Iometer, a
+Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data
+plane takes as JSON.
 
     plan = load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
     run = plan.next(None)
@@ -9,10 +10,10 @@ by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the
         ...  # run.spec.seam_json() to the data plane
         run = plan.next(result)
 
-The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command
-line changes, `url` where a volume is, `toml_file`, `vdbench/` and `fio/` the readers, `presets` the published
-workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the
-accepted form.
+The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command line
+changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/` and `iometer/` the readers, `presets` the published
+workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the accepted
+form.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Literal
 from linerate.errors import UserError
 from linerate.workload.fio import load_fio
 from linerate.workload.foreign import kind_of_file
+from linerate.workload.iometer import load_iometer
 from linerate.workload.overrides import LunMap, Overrides
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan, StepResult
 from linerate.workload.presets import PRESETS, load_preset
@@ -78,10 +80,15 @@ def load_workload(
     if missing is not None:
         what = "not a file" if missing.exists() else "no such file"
         raise UserError(f"{missing}: {what}", "give a workload file, or a preset: " + ", ".join(PRESETS))
-    if "fio" in [kind_of_file(path) for path in paths]:
-        if len(paths) > 1:
-            raise UserError(f"{paths[0]}: only vdbench files can be read as one", "give one job file of fio")
+    kinds = [kind_of_file(path) for path in paths]
+    if len(paths) > 1 and any(kind != "vdbench" for kind in kinds):
+        hint = "give one job file of fio, or one configuration of Iometer"
+        raise UserError(f"{paths[0]}: only vdbench files can be read as one", hint)
+    if kinds[0] == "fio":
         return load_fio(paths[0], substitutions=substitutions, overrides=overrides)
+    if kinds[0] == "iometer":
+        _refuse_substitutions(substitutions, str(paths[0]))
+        return load_iometer(paths[0], overrides=overrides)
     return load_vdbench(paths, substitutions=substitutions, lenient=lenient, overrides=overrides)
 
 

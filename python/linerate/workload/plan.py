@@ -53,6 +53,27 @@ class PlannedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class IometerWorker:
+    """A worker of an Iometer configuration in a run. lines: of its access specification, as in the file. targets: by
+    volume, as the file names them."""
+
+    stream: str
+    specification: str
+    lines: tuple[str, ...]
+    targets: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class IometerTest:
+    """What Iometer's result file says of a run. test_type: the number of `'Test Type`."""
+
+    test_type: int
+    description: str
+    manager: str
+    workers: tuple[IometerWorker, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedRun:
     """One run of a plan, with the facts that a banner and a report show beside it."""
 
@@ -83,6 +104,8 @@ class PlannedRun:
     """Bucket limits for a histogram in vdbench's form."""
     jobs: tuple[PlannedJob, ...] = ()
     """The jobs of a fio file that this run does."""
+    iometer: IometerTest | None = None
+    """Of a configuration of Iometer."""
     source: str = ""
     """`file:line` of the run's definition."""
 

@@ -394,7 +394,6 @@ def test_commands_errors_seed_and_compression(fio: ReadFio) -> None:
 
 
 FOREIGN = {
-    "x.icf": ("Version 1.1.0 \n'TEST SETUP ====\n", "a configuration of Iometer"),
     "x.xml": ("<Profile>\n<Progress>0</Progress>\n", "an XML file of diskspd"),
     "x.json": ('{"fio version": "fio-3.33"}', "a JSON file"),
     "x.html": ("<!DOCTYPE html>\n", "an XML or HTML file"),

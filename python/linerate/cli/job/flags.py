@@ -75,6 +75,8 @@ _OVERWRITE = (
     "Overwrite this volume: name, path or URL; all: every volume without a signature that is not in use."
 )
 Overwrite = Annotated[list[str] | None, Option("--overwrite", metavar="NAME", help=_OVERWRITE)]
+_REPLACE = f"{_OVERWRITE} Or replace this file of --fio-json or --iometer-csv."
+OverwriteOrReplace = Annotated[list[str] | None, Option("--overwrite", metavar="NAME", help=_REPLACE)]
 
 DryRun = Annotated[bool, Option("--dry-run", help="Show the plan and how long it takes; start nothing.")]
 Quick = Annotated[
@@ -102,4 +104,5 @@ Output = Annotated[Path | None, Option(metavar="DIR", help="The run directory.")
 NoReport = Annotated[bool, Option("--no-report", help="No HTML report: `linerate report` makes it later.")]
 VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="Also write vdbench's report files.")]
 FioJson = Annotated[Path | None, Option(metavar="FILE", help="Also write the results as fio's JSON.")]
+IometerCsv = Annotated[Path | None, Option(metavar="FILE", help="Also write the results as Iometer's CSV.")]
 Json = Annotated[bool, Option("--json", help="One JSON object per line (`linerate schema events`).")]

@@ -12,10 +12,13 @@ from linerate.errors import HostError, UserError
 from linerate.results.files import write_atomically
 
 
-def consent_to_replace(paths: Iterable[Path], overwrite: bool) -> None:
+def consent_to_replace(
+    paths: Iterable[Path], overwrite: bool, *, how: str = "add --overwrite", asks: bool = True
+) -> None:
     """Return when every path is free, or may be replaced by `--overwrite` or by a yes on the terminal.
 
-    Raises UserError otherwise. Nothing is written or removed here.
+    how: what a user adds to the command line to replace them. asks: the terminal may be asked. Raises UserError
+    otherwise. Nothing is written or removed here.
     """
     taken = [path for path in paths if path.exists()]
     for path in taken:
@@ -24,8 +27,8 @@ def consent_to_replace(paths: Iterable[Path], overwrite: bool) -> None:
     if not taken or overwrite:
         return
     names = ", ".join(map(str, taken))
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UserError(f"{names}: exists already", "add --overwrite to replace, or name another place")
+    if not (asks and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UserError(f"{names}: exists already", f"{how} to replace, or name another place")
     if not typer.confirm(f"{names}: exists already. Replace?", err=True):
         raise UserError(f"{names}: not replaced", "name another place")
 

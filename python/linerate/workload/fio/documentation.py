@@ -95,7 +95,8 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 ## Results as fio's JSON
 
 `--fio-json FILE` of `run` and of `report` writes the results as `fio --output-format=json+` would (fio 3.33), for
-fio-plot, `fio_jsonplus_clat2csv` and other programs. It works for every workload, not only for job files.
+fio-plot, `fio_jsonplus_clat2csv` and other programs. It works for every workload, not only for job files. An existing
+FILE is replaced after a question, or with `--overwrite FILE` of `run`, `--overwrite` of `report`.
 
 - One entry of `jobs` is a job with all its copies, as with `group_reporting`. Of other workloads it is a stream of a
   step. `groupid` counts the runs.

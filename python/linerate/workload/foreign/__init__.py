@@ -8,14 +8,16 @@ from typing import Literal
 
 from linerate.errors import UserError
 
-FileKind = Literal["fio", "vdbench"]
+FileKind = Literal["fio", "iometer", "vdbench"]
 _HEAD_BYTES = 4096
-_HINT = "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md) or a TOML file (docs/workload.md)"
+_HINT = (
+    "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md), a configuration of Iometer "
+    "(docs/iometer.md) or a TOML file (docs/workload.md)"
+)
+_IOMETER = re.compile(
+    rb"(\xef\xbb\xbf)?\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE
+)
 _FOREIGN = (
-    (
-        re.compile(rb"\s*Version \d+\.\d+\.\d+\s|\s*'TEST SETUP|\s*Version \d{4}\.\d\d\.\d\d\s"),
-        "a configuration of Iometer",
-    ),
     (
         re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<(Profile|Results)\b", re.DOTALL),
         "an XML file of diskspd",
@@ -29,7 +31,8 @@ _COMMENTS = ("#", ";", "*", "/")
 
 
 def kind_of_file(path: Path) -> FileKind:
-    """fio for a file whose first line that is no comment is a section, or whose name ends with .fio; else vdbench.
+    """iometer for a file that begins as a configuration of Iometer, or whose name ends with .icf; fio for one whose
+    first line that is no comment is a section, or whose name ends with .fio or .job; else vdbench.
 
     Raises UserError for a file of another tool, named.
     """
@@ -38,6 +41,8 @@ def kind_of_file(path: Path) -> FileKind:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return "vdbench"  # reported when it is read
+    if path.suffix.lower() == ".icf" or _IOMETER.match(head):
+        return "iometer"
     for pattern, what in _FOREIGN:
         if pattern.match(head):
             raise UserError(f"{path}: {what}, which Linerate does not read", _HINT)
