@@ -88,6 +88,7 @@ def volume(setting: Setting, kind: Kind) -> Iterator[processes.Server]:
     """Our array with one volume of this kind, written once."""
     with new_volume(setting, kind) as server:
         processes.fill(setting.directory, server, VOLUME_BYTES)
+        processes.wait_until_touched(server)
         yield server
 
 

@@ -20,6 +20,7 @@ RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 SERVER_CPU = 0
 CLIENT_CPU = 1
 IQN = "iqn.2026-11.lab.linerate:bench"
+TOUCHED_WITHIN_S = 60.0
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -156,6 +157,17 @@ def fill(directory: Path, server: Server, volume_bytes: int) -> None:
     spec = run_spec(whole, server.urls, seconds=60.0)
     spec["limits"] = {"written_bytes": volume_bytes * len(server.urls)}
     load(directory, spec)
+
+
+def wait_until_touched(server: Server) -> None:
+    """Wait for the thread that touches an array's memory ahead: it takes time of the array's CPU."""
+    deadline_s = time.monotonic() + TOUCHED_WITHIN_S
+    while any(
+        name.read_text() == "touch-ahead\n" for name in Path(f"/proc/{server.pid}/task").glob("*/comm")
+    ):
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"the array still touches memory after {TOUCHED_WITHIN_S:.0f} s")
+        time.sleep(0.05)
 
 
 def run_spec(shape: Shape, urls: list[str], seconds: float) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.lab.supervisor import smbd
+
 from tests.support import need
 from tests.support.serving import free_ports
 

@@ -65,10 +65,9 @@ def run(
     json: flags.Json = False,
 ) -> None:
     """Run a workload file (vdbench, fio, Iometer, TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
-    if words and preset is None and study_file(words[0]):
-        _study(words, overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
+    if _is_study(words or [], preset, quick, blocks):
+        _study(words or [], overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return
-    _refuse_those_of_studies(quick, blocks)
     keep = Keep(output, not no_report, vdbench_output, fio_json, iometer_csv, page)
     from linerate.cli.job import options
     from linerate.workload import Overrides
@@ -94,8 +93,7 @@ def run(
     if dry_run:
         _show(fitted, where)
     else:
-        overwrite = keep.agreed(overwrite, json=json)
-        _load(fitted, asked, keep, where, overwrite, wait=wait, json=json)
+        _load(fitted, asked, keep, where, keep.agreed(overwrite, json=json), wait=wait, json=json)
 
 
 def _placed(
@@ -118,10 +116,14 @@ def _placed(
     return fitted, where
 
 
-def _refuse_those_of_studies(quick: bool, blocks: int | None) -> None:
+def _is_study(words: list[str], preset: str | None, quick: bool, blocks: int | None) -> bool:
+    """Whether a study is asked for. Raises UserError for options of studies with a workload."""
+    if words and preset is None and study_file(words[0]):
+        return True
     if quick or blocks is not None:
         named = "--quick" if quick else "--blocks"
         raise UserError(f"{named} goes with a study", "use --elapsed and --warmup for a workload")
+    return False
 
 
 def _show(fitted: Fitted, where: Where) -> None:

@@ -15,7 +15,7 @@ from linerate.workload.iometer.lexer import read_icf
 from linerate.workload.iometer.managers import read_managers
 from linerate.workload.iometer.runs import steps_of
 from linerate.workload.iometer.specifications import read_specifications
-from linerate.workload.iometer.tables import Part
+from linerate.workload.iometer.tables import IcfPart
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RunPlan
 from linerate.workload.problems import Problems, SourceLocation
@@ -29,9 +29,9 @@ def load_iometer(path: Path, *, overrides: Overrides | None = None) -> RunPlan:
     wanted = overrides or Overrides()
     sections = read_icf(path, problems)
     problems.raise_if_any()
-    setup = read_setup(sections.get(Part.SETUP), str(path), problems)
-    specifications = read_specifications(sections.get(Part.SPECIFICATIONS), problems)
-    managers = read_managers(sections.get(Part.MANAGERS), problems)
+    setup = read_setup(sections.get(IcfPart.SETUP), str(path), problems)
+    specifications = read_specifications(sections.get(IcfPart.SPECIFICATIONS), problems)
+    managers = read_managers(sections.get(IcfPart.MANAGERS), problems)
     if not managers and not problems.errors:
         what = "no manager: the file does not say which workers do what, and on which targets"
         problems.error(SourceLocation(str(path), 0), what, "save it in Iometer with managers and workers")

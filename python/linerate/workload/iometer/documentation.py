@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from linerate.workload.iometer.tables import FIELDS, LABELS, TESTS, IcfEffect, Part
+from linerate.workload.iometer.tables import FIELDS, LABELS, TESTS, IcfEffect, IcfPart
 
 _HEAD = """\
 # Iometer configurations
@@ -121,10 +121,10 @@ of `run`, `--overwrite` of `report`. (Iometer adds to it.)
 """
 
 _TITLES = {
-    Part.SETUP: "`'TEST SETUP`",
-    Part.DISPLAY: "`'RESULTS DISPLAY`",
-    Part.SPECIFICATIONS: "`'ACCESS SPECIFICATIONS`",
-    Part.MANAGERS: "`'MANAGER LIST`",
+    IcfPart.SETUP: "`'TEST SETUP`",
+    IcfPart.DISPLAY: "`'RESULTS DISPLAY`",
+    IcfPart.SPECIFICATIONS: "`'ACCESS SPECIFICATIONS`",
+    IcfPart.MANAGERS: "`'MANAGER LIST`",
 }
 _WORDS = {
     IcfEffect.DOES: "",

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from linerate.errors import UserError
-from linerate.workload.iometer.tables import LABELS, IcfLabel, Part, ended_part, find_label, names_of, part_of
+from linerate.workload.iometer.tables import (
+    LABELS,
+    IcfLabel,
+    IcfPart,
+    ended_part,
+    find_label,
+    names_of,
+    part_of,
+)
 from linerate.workload.problems import Problems, SourceLocation, shorten
 
 LINE_CHARACTERS_MAX = 1024
@@ -62,7 +70,7 @@ class IcfSection:
     """A section of the file."""
 
     place: SourceLocation
-    part: Part
+    part: IcfPart
     entries: list[IcfEntry] = field(default_factory=list)
     has_end: bool = False
 
@@ -72,7 +80,7 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in shorten(text))
 
 
-def read_icf(path: Path, problems: Problems) -> Mapping[Part, IcfSection]:
+def read_icf(path: Path, problems: Problems) -> Mapping[IcfPart, IcfSection]:
     """The sections of a configuration.
 
     Raises UserError for a file that cannot be read as text or is no configuration; all else is noted in `problems`.
@@ -116,7 +124,7 @@ class _Reader:
         self._version = (0, 0, 0)
         self._skips = False
         """In a section that came before."""
-        self.sections: dict[Part, IcfSection] = {}
+        self.sections: dict[IcfPart, IcfSection] = {}
 
     def read(self, text: str) -> None:
         """Adds all lines."""
@@ -163,7 +171,7 @@ class _Reader:
         else:
             self._entry(place, label, self._section)
 
-    def _open(self, place: SourceLocation, part: Part) -> None:
+    def _open(self, place: SourceLocation, part: IcfPart) -> None:
         known = self.sections.get(part)
         self._skips = known is not None
         if known is not None:
@@ -174,7 +182,7 @@ class _Reader:
         self._section = IcfSection(place, part)
         self.sections.setdefault(part, self._section)
 
-    def _end(self, place: SourceLocation, label: str, part: Part) -> None:
+    def _end(self, place: SourceLocation, label: str, part: IcfPart) -> None:
         if self._section is None or self._section.part is not part:
             self._problems.error(place, f"'{printable(label)}: no such section is open", _HINT)
             return
@@ -187,7 +195,7 @@ class _Reader:
         if section is None:
             return
         old = self._version[0] > 1900 and self._version < _NO_END_BEFORE
-        if section.part is Part.SETUP and old and not at_end:
+        if section.part is IcfPart.SETUP and old and not at_end:
             section.has_end = True
             return
         where = "the file ends" if at_end else "another section begins"
@@ -200,14 +208,14 @@ class _Reader:
         if row is not None and row.part is section.part:
             section.entries.append(IcfEntry(place, row, label, names_of(label)))
         elif last is None or last.values or last.row.bare:
-            if section.part is Part.DISPLAY:
+            if section.part is IcfPart.DISPLAY:
                 return
             what = f"'{printable(label)}: not known in '{section.part.value}"
             self._problems.error(place, what, _nearest(label, section.part))
 
     def _value(self, place: SourceLocation, line: str) -> None:
         section = self._section
-        if self._skips or (section is not None and section.part is Part.DISPLAY):
+        if self._skips or (section is not None and section.part is IcfPart.DISPLAY):
             return
         if section is None or not section.entries or section.entries[-1].row.bare:
             self._problems.error(place, f"{printable(line)}: no label above it", _HINT)
@@ -215,7 +223,7 @@ class _Reader:
         section.entries[-1].values.append((place, line))
 
 
-def _nearest(label: str, part: Part) -> str:
+def _nearest(label: str, part: IcfPart) -> str:
     known = {row.name.lower(): row.text for row in LABELS if row.part is part}
     close = difflib.get_close_matches(label[:100].lower(), list(known), n=1, cutoff=0.7)
     return f"did you mean '{known[close[0]]}?" if close else "docs/iometer.md lists the labels"

@@ -15,7 +15,7 @@ _COMMA = re.compile(r"\s*,\s*")
 _BLANKS = re.compile(r"\s+")
 
 
-class Part(Enum):
+class IcfPart(Enum):
     """A section of the file, by the text of its first line."""
 
     SETUP = "TEST SETUP"
@@ -40,7 +40,7 @@ class IcfLabel:
     bare: it has no values.
     """
 
-    part: Part
+    part: IcfPart
     name: str
     accepted: str
     meaning: str
@@ -90,16 +90,18 @@ _ENDS = "ends its block"
 
 def _ends(*names: str) -> tuple[IcfLabel, ...]:
     return tuple(
-        IcfLabel(Part.MANAGERS, f"End {name}", "", _ENDS, IcfEffect.NONE, bare=True) for name in names
+        IcfLabel(IcfPart.MANAGERS, f"End {name}", "", _ENDS, IcfEffect.NONE, bare=True) for name in names
     )
 
 
 LABELS = (
-    IcfLabel(Part.SETUP, "Test Description", "text", "shown in Iometer's result file"),
-    IcfLabel(Part.SETUP, "Run Time", "hours minutes seconds", "measured time of each run"),
-    IcfLabel(Part.SETUP, "Ramp Up Time (s)", "seconds", "warm-up before each run", older=("Ramp Up Time",)),
+    IcfLabel(IcfPart.SETUP, "Test Description", "text", "shown in Iometer's result file"),
+    IcfLabel(IcfPart.SETUP, "Run Time", "hours minutes seconds", "measured time of each run"),
     IcfLabel(
-        Part.SETUP,
+        IcfPart.SETUP, "Ramp Up Time (s)", "seconds", "warm-up before each run", older=("Ramp Up Time",)
+    ),
+    IcfLabel(
+        IcfPart.SETUP,
         "Default Disk Workers to Spawn",
         "number or NUMBER_OF_CPUS",
         _SPAWN,
@@ -107,65 +109,70 @@ LABELS = (
         older=("Default Workers to Spawn",),
     ),
     IcfLabel(
-        Part.SETUP,
+        IcfPart.SETUP,
         "Default Network Workers to Spawn",
         "number or NUMBER_OF_CPUS",
         _SPAWN,
         IcfEffect.NONE,
     ),
     IcfLabel(
-        Part.SETUP,
+        IcfPart.SETUP,
         "Record Results",
         "ALL, NO_TARGETS, NO_WORKERS, NO_MANAGERS, NONE or a number",
         "`--iometer-csv` has the rows of ALL",
         IcfEffect.NONE,
     ),
     IcfLabel(
-        Part.SETUP, "Worker Cycling", "start step LINEAR or EXPONENTIAL", "of a test type that adds workers"
+        IcfPart.SETUP,
+        "Worker Cycling",
+        "start step LINEAR or EXPONENTIAL",
+        "of a test type that adds workers",
     ),
     IcfLabel(
-        Part.SETUP, "Disk Cycling", "start step LINEAR or EXPONENTIAL", "of a test type that adds targets"
+        IcfPart.SETUP, "Disk Cycling", "start step LINEAR or EXPONENTIAL", "of a test type that adds targets"
     ),
     IcfLabel(
-        Part.SETUP,
+        IcfPart.SETUP,
         "Queue Depth Cycling",
         "start end step LINEAR or EXPONENTIAL",
         "of a test type that changes the I/Os in flight",
     ),
-    IcfLabel(Part.SETUP, "Test Type", "see below, or its number", "which runs each access specification has"),
     IcfLabel(
-        Part.SPECIFICATIONS,
+        IcfPart.SETUP, "Test Type", "see below, or its number", "which runs each access specification has"
+    ),
+    IcfLabel(
+        IcfPart.SPECIFICATIONS,
         SPECIFICATION,
         "name,NONE or ALL or DISK or NET",
         "a name for the lines below; the default assignment has no effect where the manager list assigns",
         fields=(SPECIFICATION, "default assignment"),
     ),
     IcfLabel(
-        Part.SPECIFICATIONS,
+        IcfPart.SPECIFICATIONS,
         LINES,
         "one or more lines of whole numbers",
         "kinds of I/O, by share",
         fields=(LINES, "% of size", "% reads", "% random", "delay", "burst", "align", "reply"),
     ),
     IcfLabel(
-        Part.MANAGERS,
+        IcfPart.MANAGERS,
         MANAGER,
         "number,name",
         "the host that makes the load; one with targets",
         fields=(MANAGER, "manager name"),
     ),
-    IcfLabel(Part.MANAGERS, "Manager network address", "address", "the load is made here", IcfEffect.NONE),
-    IcfLabel(Part.MANAGERS, "Worker", "name", "a thread with queues and positions of its own"),
-    IcfLabel(Part.MANAGERS, "Worker type", "DISK", "NETWORK is refused: it loads a network, not storage"),
+    IcfLabel(IcfPart.MANAGERS, "Manager network address", "address", "the load is made here", IcfEffect.NONE),
+    IcfLabel(IcfPart.MANAGERS, "Worker", "name", "a thread with queues and positions of its own"),
+    IcfLabel(IcfPart.MANAGERS, "Worker type", "DISK", "NETWORK is refused: it loads a network, not storage"),
     IcfLabel(
-        Part.MANAGERS,
+        IcfPart.MANAGERS,
         "Default target settings for worker",
         "",
         "begins the settings of a worker",
         bare=True,
     ),
     IcfLabel(
-        Part.MANAGERS,
+        IcfPart.MANAGERS,
         OUTSTANDING,
         "one line of values",
         "see below",
@@ -178,25 +185,27 @@ LABELS = (
         ),
     ),
     IcfLabel(
-        Part.MANAGERS,
+        IcfPart.MANAGERS,
         DISK,
         "one line of values",
         "see below",
         fields=(DISK, "starting sector", "Data pattern"),
     ),
-    IcfLabel(Part.MANAGERS, "Local network interface", "address", "of a network worker", IcfEffect.REFUSED),
-    IcfLabel(Part.MANAGERS, "VI outstanding IOs", "number", "of a network worker", IcfEffect.REFUSED),
     IcfLabel(
-        Part.MANAGERS,
+        IcfPart.MANAGERS, "Local network interface", "address", "of a network worker", IcfEffect.REFUSED
+    ),
+    IcfLabel(IcfPart.MANAGERS, "VI outstanding IOs", "number", "of a network worker", IcfEffect.REFUSED),
+    IcfLabel(
+        IcfPart.MANAGERS,
         ASSIGNED,
         "names, a line each",
         "the runs of a worker, one after the other; Idle: it pauses in that run",
     ),
-    IcfLabel(Part.MANAGERS, "Target assignments", "", "begins the targets of a worker", bare=True),
-    IcfLabel(Part.MANAGERS, "Target", "name", "a volume; `--map` says where it is"),
-    IcfLabel(Part.MANAGERS, "Target type", "DISK", "NETWORK is refused"),
+    IcfLabel(IcfPart.MANAGERS, "Target assignments", "", "begins the targets of a worker", bare=True),
+    IcfLabel(IcfPart.MANAGERS, "Target", "name", "a volume; `--map` says where it is"),
+    IcfLabel(IcfPart.MANAGERS, "Target type", "DISK", "NETWORK is refused"),
     IcfLabel(
-        Part.MANAGERS,
+        IcfPart.MANAGERS,
         "Target manager ID",
         "number,name",
         "of a network target",
@@ -212,7 +221,7 @@ LABELS = (
         "manager",
     ),
     *(
-        IcfLabel(Part.DISPLAY, name, "any", _DISPLAY, IcfEffect.NONE, prefix=True)
+        IcfLabel(IcfPart.DISPLAY, name, "any", _DISPLAY, IcfEffect.NONE, prefix=True)
         for name in ("Record Last Update Results", "Update Frequency", "Bar chart")
     ),
 )
@@ -295,13 +304,13 @@ def find_label(label: str) -> IcfLabel | None:
     return next((row for prefix, row in _PREFIXES.items() if names[0].startswith(prefix)), None)
 
 
-def part_of(label: str) -> Part | None:
+def part_of(label: str) -> IcfPart | None:
     """The section that a label begins: what follows the name, as `=====`, does not matter."""
     text = _BLANKS.sub(" ", label).strip().upper()
-    return next((part for part in Part if text.startswith(part.value)), None)
+    return next((part for part in IcfPart if text.startswith(part.value)), None)
 
 
-def ended_part(label: str) -> Part | None:
+def ended_part(label: str) -> IcfPart | None:
     """The section that a label ends."""
     text = _BLANKS.sub(" ", label).strip().upper()
-    return next((part for part in Part if text.startswith(f"END {part.value}")), None)
+    return next((part for part in IcfPart if text.startswith(f"END {part.value}")), None)
