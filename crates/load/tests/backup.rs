@@ -242,7 +242,10 @@ fn a_job_that_is_stopped_ends_at_once_and_its_image_can_be_used_again() {
 
 /// An array with a memory LUN of 100 MiB, and its URL.
 fn array() -> (Array, String) {
-    let volume = json!({"lun": 0, "name": "v", "kind": "memory", "size_bytes": 100 * MIB, "sector_bytes": 4096});
+    let volume = json!({
+        "lun": 0, "name": "v", "kind": "memory", "size_bytes": 100 * MIB, "sector_bytes": 4096,
+        "physical_sector_bytes": 4096,
+    });
     let targets = json!([{"name": TARGET, "volumes": [volume]}]);
     let config = json!({"name": "lab", "portals": ["127.0.0.1:0"], "workers": 1, "targets": targets});
     let array = Array::start(serde_json::from_value(config).unwrap()).unwrap();

@@ -169,11 +169,7 @@ impl Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(
-        py: Python<'_>,
-        summary: linerate_load::Summary,
-        names: &Arc<Names>,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, summary: linerate_load::Summary, names: &Arc<Names>) -> PyResult<Self> {
         let total = Py::new(py, Interval::new(summary.total, Arc::clone(names)))?;
         Ok(Self { total, outcome: summary.outcome })
     }

@@ -1,7 +1,12 @@
 //! Reads and writes, block by block, and the allocation of blocks.
 
 use super::{VhdxImage, WriteState};
-use crate::{bat::BlockPlace, error::VhdxError, file::{ImageFile, Medium}, log::ENTRY_PAGES_MAX};
+use crate::{
+    bat::BlockPlace,
+    error::VhdxError,
+    file::{ImageFile, Medium},
+    log::ENTRY_PAGES_MAX,
+};
 
 /// Where the first bytes of a range of the virtual disk are in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,17 +35,20 @@ class Kind(StrEnum):
 
 def backup_load(
     url: Annotated[
-        str, Argument(metavar="URL", help="The image: smb://host/share/file, a path, or iscsi://host/target/lun.")
+        str,
+        Argument(metavar="URL", help="The image: smb://host/share/file, a path, or iscsi://host/target/lun."),
     ],
     size: Annotated[str, Option(metavar="SIZE", help="Size of the virtual disk: 4g.")],
     source: Annotated[
         str, Option(metavar="URL", help="The volume that backups read. null: their data are made in memory.")
     ] = _NOTHING,
     restore_to: Annotated[
-        str, Option(metavar="URL", help="The volume that the restore writes. null: it reads and verifies only.")
+        str,
+        Option(metavar="URL", help="The volume that the restore writes. null: it reads and verifies only."),
     ] = _NOTHING,
     kind: Annotated[
-        Kind, Option(help="fixed: zeros are written from end to end. dynamic: the image grows as it is written.")
+        Kind,
+        Option(help="fixed: zeros are written from end to end. dynamic: the image grows as it is written."),
     ] = Kind.FIXED,
     full: Annotated[bool, Option("--full/--no-full", help="Make a full backup.")] = True,
     incrementals: Annotated[
@@ -54,7 +57,9 @@ def backup_load(
     restore: Annotated[
         bool, Option("--restore/--no-restore", help="Read the image at the end, and verify all data.")
     ] = True,
-    used: Annotated[float, Option(metavar="PERCENT", min=0, max=100, help="Share of the source that is used.")] = 50.0,
+    used: Annotated[
+        float, Option(metavar="PERCENT", min=0, max=100, help="Share of the source that is used.")
+    ] = 50.0,
     changed: Annotated[
         float,
         Option(

@@ -48,7 +48,8 @@ impl<D: Driver> QueuedFile<D> {
     /// Ranges of whole units, each at most a buffer long, that cover `len` bytes at `offset`: the first byte and the length
     /// of each.
     fn ranges(&self, offset: u64, len: usize) -> Vec<(u64, u32)> {
-        let (first, end) = (offset / self.unit * self.unit, (offset + len as u64).next_multiple_of(self.unit));
+        let (first, end) =
+            (offset / self.unit * self.unit, (offset + len as u64).next_multiple_of(self.unit));
         let step = u64::from(self.queue.borrow().buffer_bytes());
         (first..end).step_by(step as usize).map(|at| (at, step.min(end - at) as u32)).collect()
     }

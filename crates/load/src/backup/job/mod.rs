@@ -122,7 +122,8 @@ impl BackupJob {
             .name("backup".into())
             .spawn(move || work(&spec, &load, &shared, &report))
             .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
-        let facts = ready.recv().map_err(|_| RunError::Internal("it ended while it opened volumes".into()))??;
+        let facts =
+            ready.recv().map_err(|_| RunError::Internal("it ended while it opened volumes".into()))??;
         Ok(Self { facts, data_bytes, control, receiving: Mutex::new(Receiving { messages, end: None }) })
     }
 
@@ -327,13 +328,8 @@ fn open_volumes<D: Driver>(
             Role::Source => false,
             Role::Target => true,
         };
-        let opening = VolumeToOpen {
-            spec: &volume,
-            index: index as u32,
-            writes,
-            may_create: true,
-            array_blocks: None,
-        };
+        let opening =
+            VolumeToOpen { spec: &volume, index: index as u32, writes, may_create: true, array_blocks: None };
         let opened = backends.open(driver, &opening).map_err(|error| failed(&volume, error))?;
         started.push((role, volume, opened));
     }
@@ -360,7 +356,9 @@ fn check_volume(role: Role, spec: &BackupJobSpec, opened: &OpenedVolume) -> Resu
     let (longest, most) = (u64::from(spec.backup.transfer_bytes), opened.max_transfer_bytes);
     let (has, needs) = (opened.capacity_bytes, spec.backup.image_bytes);
     let message = if most > 0 && longest > most {
-        format!("I/Os of {longest} bytes are larger than the volume takes at once ({most} bytes); use a smaller --transfer")
+        format!(
+            "I/Os of {longest} bytes are larger than the volume takes at once ({most} bytes); use a smaller --transfer"
+        )
     } else if role != Role::Image && has < needs {
         format!("the volume has {has} bytes, fewer than the {needs} of the image; use a smaller --size")
     } else {

@@ -300,7 +300,8 @@ impl<D: Driver> Copying<'_, D> {
         }
         let mut from = 0;
         while from < io.bytes {
-            let extent = self.image.allocate_extent(io.offset + u64::from(from), u64::from(io.bytes - from))?;
+            let extent =
+                self.image.allocate_extent(io.offset + u64::from(from), u64::from(io.bytes - from))?;
             let piece = Piece { buffer, from, len: extent.bytes as u32 };
             if let Some(offset) = extent.offset {
                 self.queue.borrow_mut().start(Role::Image, (Op::Write, part), offset, piece)?;

@@ -382,7 +382,9 @@ impl FlyingIo {
     fn failed(&self, failure: Failure) -> String {
         let (offset, len) = (self.offset, self.len);
         match self.kind {
-            IoKind::Move(Op::Read, _) => format!("the read of {len} bytes at byte {offset} failed: {failure}"),
+            IoKind::Move(Op::Read, _) => {
+                format!("the read of {len} bytes at byte {offset} failed: {failure}")
+            }
             IoKind::Move(Op::Write, _) => {
                 format!("the write of {len} bytes at byte {offset} failed: {failure}")
             }

@@ -106,8 +106,7 @@ impl JobRecorder {
 
     /// Ends the interval.
     pub(super) fn cut(&mut self, now: Nanos, tcp: &TcpTally) -> Interval {
-        let (cpu, host) =
-            (system::thread_cpu().unwrap_or_default(), system::host_cpu().unwrap_or_default());
+        let (cpu, host) = (system::thread_cpu().unwrap_or_default(), system::host_cpu().unwrap_or_default());
         let seconds = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e6;
         self.now.host = HostUse {
             load_cpu_user_s: seconds(cpu.user_us, self.cpu.user_us),

@@ -117,8 +117,11 @@ impl BackupJobSpec {
     /// The volumes of this phase with their keys, in the order of [`super::VOLUMES`].
     pub(super) fn volumes(&self) -> impl Iterator<Item = (&VolumeSpec, &'static str)> {
         let source = self.source.as_ref().filter(|_| self.reads_source()).map(|volume| (volume, "source"));
-        let target =
-            self.target.as_ref().filter(|_| self.phase == BackupPhase::Restore).map(|volume| (volume, "target"));
+        let target = self
+            .target
+            .as_ref()
+            .filter(|_| self.phase == BackupPhase::Restore)
+            .map(|volume| (volume, "target"));
         [Some((&self.image, "image")), source, target].into_iter().flatten()
     }
 
