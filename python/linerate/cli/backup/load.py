@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING
 
 import typer
-from typer import Argument, Option
 
 from linerate.cli import INTERRUPTED
+from linerate.cli.backup import words
 from linerate.cli.job import flags
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.overwrite import consent_of
@@ -18,73 +17,36 @@ from linerate.cli.place import place_of
 from linerate.errors import UserError
 
 if TYPE_CHECKING:
-    from linerate.backup import BackupSpec, DriverName, ImageKind
+    from linerate.backup import BackupSpec
     from linerate.workload import Overrides
     from linerate.workload.spec import SessionSpec, SmbSpec, VolumeSpec
 
 _MIB = 1 << 20
-_NOTHING = "null"
-
-
-class Kind(StrEnum):
-    """Kinds of images."""
-
-    FIXED = "fixed"
-    DYNAMIC = "dynamic"
 
 
 def backup_load(
-    url: Annotated[
-        str,
-        Argument(metavar="URL", help="The image: smb://host/share/file, a path, or iscsi://host/target/lun."),
-    ],
-    size: Annotated[str, Option(metavar="SIZE", help="Size of the virtual disk: 4g.")],
-    source: Annotated[
-        str, Option(metavar="URL", help="The volume that backups read. null: their data are made in memory.")
-    ] = _NOTHING,
-    restore_to: Annotated[
-        str,
-        Option(metavar="URL", help="The volume that the restore writes. null: it reads and verifies only."),
-    ] = _NOTHING,
-    kind: Annotated[
-        Kind,
-        Option(help="fixed: zeros are written from end to end. dynamic: the image grows as it is written."),
-    ] = Kind.FIXED,
-    full: Annotated[bool, Option("--full/--no-full", help="Make a full backup.")] = True,
-    incrementals: Annotated[
-        int, Option(metavar="N", min=0, max=1000, help="Incremental backups after the full one.")
-    ] = 1,
-    restore: Annotated[
-        bool, Option("--restore/--no-restore", help="Read the image at the end, and verify all data.")
-    ] = True,
-    used: Annotated[
-        float, Option(metavar="PERCENT", min=0, max=100, help="Share of the source that is used.")
-    ] = 50.0,
-    changed: Annotated[
-        float,
-        Option(
-            metavar="PERCENT",
-            min=0,
-            max=100,
-            help="Share of the used data that changes before an incremental backup.",
-        ),
-    ] = 5.0,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Same seed, same data in the same places.")] = 1,
-    transfer: Annotated[str, Option(metavar="SIZE", help="Longest read or write: 64k to 16m.")] = "1m",
-    block: Annotated[str, Option(metavar="SIZE", help="Block of the image: 1m to 256m.")] = "32m",
+    url: words.Image,
+    size: words.Size,
+    source: words.Source = words.NO_VOLUME,
+    restore_to: words.RestoreTo = words.NO_VOLUME,
+    kind: words.KindOfImage = words.ImageForm.FIXED,
+    full: words.Full = True,
+    incrementals: words.Incrementals = 1,
+    restore: words.Restore = True,
+    used: words.Used = 50.0,
+    changed: words.Changed = 5.0,
+    seed: words.Seed = 1,
+    transfer: words.Transfer = "1m",
+    block: words.Block = "32m",
     outstanding: flags.Outstanding = 8,
-    write_through: Annotated[
-        bool, Option("--write-through", help="Each write is on stable storage before it is answered.")
-    ] = False,
-    buffered: Annotated[
-        bool, Option("--buffered", help="Local files and devices: through this host's page cache.")
-    ] = False,
+    write_through: words.WriteThrough = False,
+    buffered: words.Buffered = False,
     set_: flags.Settings = None,
     driver: flags.DriverName = None,
     overwrite: flags.Overwrite = None,
     wait: flags.WaitForLab = False,
     output: flags.Output = None,
-    json: Annotated[bool, Option("--json", help="One JSON object at the end instead of text.")] = False,
+    json: words.Json = False,
 ) -> None:
     """Load a volume as an image backup does: create a VHDX image, full and incremental backups, a restore.
 
@@ -103,12 +65,12 @@ def backup_load(
         image=volumes.of("image", url),
         source=volumes.optional("source", source),
         target=volumes.optional("target", restore_to),
-        kind=cast("ImageKind", kind.value),
+        kind=kind.value,
         block_bytes=_block(block),
         full=full,
         incrementals=incrementals,
         restore=restore,
-        driver=cast("DriverName", driver.value) if driver else "auto",
+        driver=driver.value if driver else "auto",
     )
     consent = consent_of(overwrite, json=json)
     consent.check_names((volume.name, volume.url) for volume in request.volumes())
@@ -165,7 +127,7 @@ class _Volumes:
 
     def optional(self, name: str, text: str) -> VolumeSpec | None:
         """None for `null`."""
-        return None if text == _NOTHING else self.of(name, text)
+        return None if text == words.NO_VOLUME else self.of(name, text)
 
 
 def _no_overrides() -> Overrides:

@@ -1,6 +1,6 @@
 //! What the thread of a job and its owner share: the stop request, and the way of results.
 
-use super::JobEnd;
+use super::record::JobEnd;
 use crate::record::Interval;
 use std::sync::{
     Mutex, PoisonError,

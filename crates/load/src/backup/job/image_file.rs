@@ -2,7 +2,7 @@
 //! the length wait for their end.
 
 use super::{
-    Part, Role,
+    parts::{Part, Role},
     queue::{Ended, IoQueue, Piece},
 };
 use crate::{backend::BackendKind, record::Op};

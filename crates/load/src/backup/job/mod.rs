@@ -6,18 +6,20 @@
 //!
 //! - `spec.rs`: the input. `phases.rs`: what a phase does.
 //! - `queue.rs`: I/Os in flight. `image_file.rs`: the image's volume as a file. `record.rs`: measurements.
-//! - `control.rs`: what the thread and its owner share.
+//! - `parts.rs`: the names of results. `control.rs`: what the thread and its owner share.
 //!
 //! The data are generated: each 4 KiB of a used cluster has its address, the number of the backup that wrote it, and the
 //! seed. So a restore can verify all of them without another copy. Data of a source are read and then replaced.
 
 mod control;
 mod image_file;
+mod parts;
 mod phases;
 mod queue;
 mod record;
 mod spec;
 
+pub use parts::{STREAMS, VOLUMES};
 pub use record::JobTotals;
 pub use spec::{BackupJobSpec, BackupPhase, ImageKind};
 
@@ -33,9 +35,10 @@ use crate::{
 use control::{JobControl, JobMessage};
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, Preference, net::netns, open_driver, system, with_driver};
+use parts::Role;
 use phases::Problem;
 use queue::{IoQueue, JobVolume};
-use record::JobRecorder;
+use record::{JobEnd, JobRecorder};
 use std::{
     cell::RefCell,
     path::Path,
@@ -50,49 +53,6 @@ use std::{
 
 /// How long volumes may take to close: logouts.
 const CLOSE_NS: Nanos = 1_000_000_000;
-
-/// The volumes of results, by [`Role`].
-pub const VOLUMES: [&str; 3] = ["image", "source", "target"];
-/// The streams of results: the parts of a job.
-pub const STREAMS: [&str; 8] = [
-    "read_map",
-    "read_source",
-    "write_zeros",
-    "write_data",
-    "write_metadata",
-    "image_structures",
-    "read_image",
-    "write_target",
-];
-
-/// A volume of a job: an index of [`VOLUMES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Image,
-    Source,
-    Target,
-}
-
-/// What an I/O is part of: an index of [`STREAMS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Map,
-    Source,
-    Zeros,
-    Data,
-    Metadata,
-    /// Header, log and block table of the image, and the zeros of new blocks.
-    Structures,
-    ImageRead,
-    Target,
-}
-
-/// The end of a job.
-#[derive(Clone, Debug)]
-struct JobEnd {
-    summary: Summary,
-    totals: JobTotals,
-}
 
 /// A running job. Drop stops it.
 #[derive(Debug)]
@@ -194,13 +154,6 @@ impl BackupJob {
 impl Drop for BackupJob {
     fn drop(&mut self) {
         self.control.stop();
-    }
-}
-
-impl JobEnd {
-    fn of_a_defect() -> Self {
-        let outcome = RunOutcome::Failed(RunError::Internal("the thread of a backup died".into()));
-        Self { summary: Summary { total: Interval::default(), outcome }, totals: JobTotals::default() }
     }
 }
 

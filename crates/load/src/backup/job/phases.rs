@@ -4,8 +4,8 @@
 //! the read that it follows has ended, and is in flight while the next ones are started.
 
 use super::{
-    Part, Role,
     image_file::{QueuedFile, SharedQueue},
+    parts::{Part, Role},
     queue::{Ended, Piece},
     spec::{BackupJobSpec, BackupPhase, ImageKind},
 };

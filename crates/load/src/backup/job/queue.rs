@@ -3,7 +3,11 @@
 //! A buffer is *held* by the caller from [`IoQueue::acquire`] to [`IoQueue::release`], and in use as long as I/Os on it are
 //! in flight. I/Os on one volume that overlap, one of them a write, are done one after the other.
 
-use super::{Part, Role, VOLUMES, control::JobControl, record::JobRecorder};
+use super::{
+    control::JobControl,
+    parts::{Part, Role, VOLUMES},
+    record::JobRecorder,
+};
 use crate::{
     backend::{BackendKind, Backends, Failure, FinishedIo, Io, Notice, OpenedVolume, Reports},
     error::RunError,
@@ -25,7 +29,7 @@ pub(super) struct Ended;
 
 /// What an I/O does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IoKind {
+enum IoWork {
     Move(Op, Part),
     Sync,
     SetLength,
@@ -34,7 +38,7 @@ enum IoKind {
 /// An I/O in flight.
 #[derive(Clone, Copy, Debug)]
 struct FlyingIo {
-    kind: IoKind,
+    kind: IoWork,
     volume: Role,
     offset: u64,
     len: u32,
@@ -175,7 +179,7 @@ impl<D: Driver> IoQueue<D> {
         self.check()?;
         self.wait_while(|queue| queue.must_wait(role, op, offset, piece.len))?;
         let flying = FlyingIo {
-            kind: IoKind::Move(op, part),
+            kind: IoWork::Move(op, part),
             volume: role,
             offset,
             len: piece.len,
@@ -201,7 +205,7 @@ impl<D: Driver> IoQueue<D> {
     /// Makes the volume's earlier writes durable, and waits for that.
     pub(super) fn sync(&mut self, role: Role) -> Result<(), Ended> {
         self.wait_volume(role)?;
-        let slot = self.slot_for(self.whole(IoKind::Sync, role, 0));
+        let slot = self.slot_for(self.whole(IoWork::Sync, role, 0));
         let Some(volume) = self.volumes.iter().find(|volume| volume.role == role) else { return Err(Ended) };
         let (kind, unit) = (volume.kind, volume.opened.unit);
         self.backends.sync(kind, &mut self.driver, (slot, unit), &mut self.reports);
@@ -211,7 +215,7 @@ impl<D: Driver> IoQueue<D> {
     /// Changes the length of a file, and waits for that.
     pub(super) fn set_length(&mut self, role: Role, length_bytes: u64) -> Result<(), Ended> {
         self.wait_volume(role)?;
-        let slot = self.slot_for(self.whole(IoKind::SetLength, role, length_bytes));
+        let slot = self.slot_for(self.whole(IoWork::SetLength, role, length_bytes));
         let Some(volume) = self.volumes.iter().find(|volume| volume.role == role) else { return Err(Ended) };
         let (kind, unit) = (volume.kind, volume.opened.unit);
         self.backends.set_length(kind, &mut self.driver, (slot, unit), length_bytes, &mut self.reports);
@@ -270,14 +274,14 @@ impl<D: Driver> IoQueue<D> {
     fn must_wait(&self, role: Role, op: Op, offset: u64, len: u32) -> bool {
         let is_full = self.volume(role).is_some_and(|volume| volume.in_flight >= volume.depth);
         let overlaps = |io: &FlyingIo| {
-            let reads = matches!(io.kind, IoKind::Move(Op::Read, _)) && op == Op::Read;
+            let reads = matches!(io.kind, IoWork::Move(Op::Read, _)) && op == Op::Read;
             let apart = io.offset + u64::from(io.len) <= offset || offset + u64::from(len) <= io.offset;
             io.volume == role && !reads && !apart
         };
         is_full || self.ios.iter().flatten().any(overlaps)
     }
 
-    fn whole(&self, kind: IoKind, volume: Role, offset: u64) -> FlyingIo {
+    fn whole(&self, kind: IoWork, volume: Role, offset: u64) -> FlyingIo {
         FlyingIo { kind, volume, offset, len: 0, buffer: None, submitted: self.driver.now() }
     }
 
@@ -342,12 +346,12 @@ impl<D: Driver> IoQueue<D> {
         let succeeded = finished.result.is_ok();
         let (totals, seconds) = (&mut self.recorder.totals, service_ns as f64 / 1e9);
         match io.kind {
-            IoKind::Move(op, part) => {
+            IoWork::Move(op, part) => {
                 let service_ns = succeeded.then_some(service_ns);
                 self.recorder.done(part, io.volume, op, io.len, service_ns);
             }
-            IoKind::Sync => (totals.flushes, totals.flush_s) = (totals.flushes + 1, totals.flush_s + seconds),
-            IoKind::SetLength => {
+            IoWork::Sync => (totals.flushes, totals.flush_s) = (totals.flushes + 1, totals.flush_s + seconds),
+            IoWork::SetLength => {
                 totals.length_changes += 1;
                 totals.length_change_s += seconds;
             }
@@ -382,14 +386,14 @@ impl FlyingIo {
     fn failed(&self, failure: Failure) -> String {
         let (offset, len) = (self.offset, self.len);
         match self.kind {
-            IoKind::Move(Op::Read, _) => {
+            IoWork::Move(Op::Read, _) => {
                 format!("the read of {len} bytes at byte {offset} failed: {failure}")
             }
-            IoKind::Move(Op::Write, _) => {
+            IoWork::Move(Op::Write, _) => {
                 format!("the write of {len} bytes at byte {offset} failed: {failure}")
             }
-            IoKind::Sync => format!("the flush failed: {failure}"),
-            IoKind::SetLength => format!("the change of the length to {offset} bytes failed: {failure}"),
+            IoWork::Sync => format!("the flush failed: {failure}"),
+            IoWork::SetLength => format!("the change of the length to {offset} bytes failed: {failure}"),
         }
     }
 }

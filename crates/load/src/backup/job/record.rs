@@ -1,9 +1,12 @@
 //! The measurements of a job, in the form of a run's intervals: its streams are the parts of the job.
 
-use super::{Part, Role};
-use crate::record::{
-    Histogram, HostUse, Interval, Latency, LatencyKind, Op, Row, RunEvent,
-    tally::{Cell, TcpTally},
+use super::parts::{Part, Role};
+use crate::{
+    error::RunError,
+    record::{
+        Histogram, HostUse, Interval, Latency, LatencyKind, Op, Row, RunEvent, RunOutcome, Summary,
+        tally::{Cell, TcpTally},
+    },
 };
 use linerate_io::{
     Nanos,
@@ -27,6 +30,20 @@ pub struct JobTotals {
     pub allocated_blocks: u64,
     /// Bytes that were compared with what backups wrote.
     pub verified_bytes: u64,
+}
+
+/// The end of a job.
+#[derive(Clone, Debug)]
+pub(super) struct JobEnd {
+    pub(super) summary: Summary,
+    pub(super) totals: JobTotals,
+}
+
+impl JobEnd {
+    pub(super) fn of_a_defect() -> Self {
+        let outcome = RunOutcome::Failed(RunError::Internal("the thread of a backup died".into()));
+        Self { summary: Summary { total: Interval::default(), outcome }, totals: JobTotals::default() }
+    }
 }
 
 /// Sums of an interval, or of the whole job.

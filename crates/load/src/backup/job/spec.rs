@@ -114,7 +114,7 @@ impl BackupJobSpec {
         BackupLoad::new(self.backup.clone())
     }
 
-    /// The volumes of this phase with their keys, in the order of [`super::VOLUMES`].
+    /// The volumes of this phase with their keys, in the order of [`VOLUMES`](super::VOLUMES).
     pub(super) fn volumes(&self) -> impl Iterator<Item = (&VolumeSpec, &'static str)> {
         let source = self.source.as_ref().filter(|_| self.reads_source()).map(|volume| (volume, "source"));
         let target = self

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from linerate.array import EmbeddedArray
+from linerate.array import EmbeddedArray, eight_volumes
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
@@ -63,6 +63,7 @@ def _check(image: Path, kind: str) -> None:
     assert kind in told.stdout.lower(), told.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["fixed", "dynamic"])
 def test_a_backup_on_a_file_is_verified_and_kept_as_a_run(tmp_path: Path, kind: str) -> None:
     image = tmp_path / "image.vhdx"
@@ -171,8 +172,9 @@ def test_a_source_and_a_target_are_read_and_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fixed", "dynamic"])
-def test_a_backup_on_a_lun(tmp_path: Path, array: EmbeddedArray, kind: str) -> None:
-    result = _load(tmp_path, array.url(0), "--kind", kind, "--size", "8m")
+def test_a_backup_on_a_lun(tmp_path: Path, kind: str) -> None:
+    with EmbeddedArray(eight_volumes(16 << 20)) as array:
+        result = _load(tmp_path, array.url(0), "--kind", kind, "--size", "8m")
     full = result["phases"][1]
     assert full["wire_bytes"] > full["data_bytes"]
     assert full["totals"]["flushes"] > 0
