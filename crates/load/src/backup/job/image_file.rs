@@ -2,8 +2,8 @@
 //! the length wait for their end.
 
 use super::{
-    parts::{Part, Role},
-    queue::{Ended, IoQueue, Piece},
+    parts::{JobPart, Role},
+    queue::{BufferPiece, Ended, IoQueue},
 };
 use crate::{backend::BackendKind, record::Op};
 use linerate_blame::Blame;
@@ -57,8 +57,8 @@ impl<D: Driver> QueuedFile<D> {
     /// Reads a range into a buffer, which the caller holds then. What is behind the end of a file is not known.
     fn read_range(queue: &mut IoQueue<D>, offset: u64, len: u32) -> Result<u32, Ended> {
         let buffer = queue.acquire()?;
-        let piece = Piece { buffer, from: 0, len };
-        queue.start(Role::Image, (Op::Read, Part::Structures), offset, piece)?;
+        let piece = BufferPiece { buffer, from: 0, len };
+        queue.start(Role::Image, (Op::Read, JobPart::Structures), offset, piece)?;
         queue.wait_buffer(buffer)?;
         Ok(buffer)
     }
@@ -90,8 +90,8 @@ impl<D: Driver> ImageFile for QueuedFile<D> {
             let buffer = buffer.map_err(ended)?;
             let (memory, place) = queue.memory(buffer);
             memory.write(place + from - at, &data[(from - offset) as usize..(to - offset) as usize]);
-            let piece = Piece { buffer, from: 0, len };
-            queue.start(Role::Image, (Op::Write, Part::Structures), at, piece).map_err(ended)?;
+            let piece = BufferPiece { buffer, from: 0, len };
+            queue.start(Role::Image, (Op::Write, JobPart::Structures), at, piece).map_err(ended)?;
             queue.release(buffer);
         }
         Ok(())

@@ -24,7 +24,7 @@ pub(super) enum Role {
 
 /// What an I/O is part of: an index of [`STREAMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum JobPart {
     Map,
     Source,
     Zeros,

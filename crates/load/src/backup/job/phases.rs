@@ -5,8 +5,8 @@
 
 use super::{
     image_file::{QueuedFile, SharedQueue},
-    parts::{Part, Role},
-    queue::{Ended, Piece},
+    parts::{JobPart, Role},
+    queue::{BufferPiece, Ended},
     spec::{BackupJobSpec, BackupPhase, ImageKind},
 };
 use crate::{
@@ -114,7 +114,7 @@ fn create<D: Driver>(
         let buffer = queue.acquire()?;
         let (memory, place) = queue.memory(buffer);
         memory.fill(place, u64::from(spec.backup.transfer_bytes), &[0]);
-        let (part, zeros) = ((Op::Write, Part::Zeros), |len| Piece { buffer, from: 0, len });
+        let (part, zeros) = ((Op::Write, JobPart::Zeros), |len| BufferPiece { buffer, from: 0, len });
         for io in load.create() {
             match io.op {
                 BackupOp::FlushImage => queue.sync(Role::Image)?,
@@ -148,8 +148,8 @@ fn refuse_content<D: Driver>(queue: &SharedQueue<D>) -> Result<(), Problem> {
         let mut at = 0;
         while at < end && !is_used {
             let len = step.min(end - at) as u32;
-            let piece = Piece { buffer, from: 0, len };
-            queue.start(Role::Image, (Op::Read, Part::Structures), at, piece)?;
+            let piece = BufferPiece { buffer, from: 0, len };
+            queue.start(Role::Image, (Op::Read, JobPart::Structures), at, piece)?;
             queue.wait_buffer(buffer)?;
             let (memory, place) = queue.memory(buffer);
             memory.for_each_chunk(place, u64::from(len), |chunk| {
@@ -206,17 +206,17 @@ impl<D: Driver> Copying<'_, D> {
     fn begin(&mut self, io: BackupIo) -> Result<Option<u32>, Problem> {
         let mut queue = self.queue.borrow_mut();
         let part = match io.op {
-            BackupOp::ReadMap => Part::Map,
-            BackupOp::ReadSource => Part::Source,
-            BackupOp::ReadImage => Part::ImageRead,
+            BackupOp::ReadMap => JobPart::Map,
+            BackupOp::ReadSource => JobPart::Source,
+            BackupOp::ReadImage => JobPart::ImageRead,
             _ => return Ok(None),
         };
-        if part == Part::ImageRead {
+        if part == JobPart::ImageRead {
             let buffer = queue.acquire()?;
             let mut from = 0;
             while from < io.bytes {
                 let extent = self.image.extent(io.offset + u64::from(from), u64::from(io.bytes - from))?;
-                let piece = Piece { buffer, from, len: extent.bytes as u32 };
+                let piece = BufferPiece { buffer, from, len: extent.bytes as u32 };
                 match extent.offset {
                     Some(offset) => queue.start(Role::Image, (Op::Read, part), offset, piece)?,
                     None => {
@@ -232,7 +232,7 @@ impl<D: Driver> Copying<'_, D> {
             return Ok(None);
         }
         let buffer = queue.acquire()?;
-        let piece = Piece { buffer, from: 0, len: io.bytes };
+        let piece = BufferPiece { buffer, from: 0, len: io.bytes };
         queue.start(Role::Source, (Op::Read, part), io.offset, piece)?;
         Ok(Some(buffer))
     }
@@ -253,8 +253,8 @@ impl<D: Driver> Copying<'_, D> {
                 }
                 self.held = buffer;
             }
-            BackupOp::WriteData => self.write(io, Part::Data, io.backup)?,
-            BackupOp::WriteMetadata => self.write(io, Part::Metadata, METADATA_GENERATION)?,
+            BackupOp::WriteData => self.write(io, JobPart::Data, io.backup)?,
+            BackupOp::WriteMetadata => self.write(io, JobPart::Metadata, METADATA_GENERATION)?,
             BackupOp::FlushImage => self.image.flush()?,
             BackupOp::ReadImage => {
                 if let Some(buffer) = buffer {
@@ -266,8 +266,8 @@ impl<D: Driver> Copying<'_, D> {
                 if let Some(buffer) = self.held.take() {
                     let mut queue = self.queue.borrow_mut();
                     if queue.volume(Role::Target).is_some() {
-                        let piece = Piece { buffer, from: 0, len: io.bytes };
-                        queue.start(Role::Target, (Op::Write, Part::Target), io.offset, piece)?;
+                        let piece = BufferPiece { buffer, from: 0, len: io.bytes };
+                        queue.start(Role::Target, (Op::Write, JobPart::Target), io.offset, piece)?;
                     }
                     queue.release(buffer);
                 }
@@ -285,8 +285,8 @@ impl<D: Driver> Copying<'_, D> {
     }
 
     /// Writes generated data to the virtual disk.
-    fn write(&mut self, io: BackupIo, part: Part, generation: u32) -> Result<(), Problem> {
-        let read = if part == Part::Data { self.held.take() } else { None };
+    fn write(&mut self, io: BackupIo, part: JobPart, generation: u32) -> Result<(), Problem> {
+        let read = if part == JobPart::Data { self.held.take() } else { None };
         let buffer = match read {
             Some(buffer) => buffer,
             None => self.queue.borrow_mut().acquire()?,
@@ -302,7 +302,7 @@ impl<D: Driver> Copying<'_, D> {
         while from < io.bytes {
             let extent =
                 self.image.allocate_extent(io.offset + u64::from(from), u64::from(io.bytes - from))?;
-            let piece = Piece { buffer, from, len: extent.bytes as u32 };
+            let piece = BufferPiece { buffer, from, len: extent.bytes as u32 };
             if let Some(offset) = extent.offset {
                 self.queue.borrow_mut().start(Role::Image, (Op::Write, part), offset, piece)?;
             }

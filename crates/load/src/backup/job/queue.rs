@@ -5,7 +5,7 @@
 
 use super::{
     control::JobControl,
-    parts::{Part, Role, VOLUMES},
+    parts::{JobPart, Role, VOLUMES},
     record::JobRecorder,
 };
 use crate::{
@@ -30,7 +30,7 @@ pub(super) struct Ended;
 /// What an I/O does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IoWork {
-    Move(Op, Part),
+    Move(Op, JobPart),
     Sync,
     SetLength,
 }
@@ -68,7 +68,7 @@ pub(super) struct JobVolume {
 
 /// A part of a buffer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct BufferPiece {
     pub(super) buffer: u32,
     /// First byte in the buffer.
     pub(super) from: u32,
@@ -172,9 +172,9 @@ impl<D: Driver> IoQueue<D> {
     pub(super) fn start(
         &mut self,
         role: Role,
-        (op, part): (Op, Part),
+        (op, part): (Op, JobPart),
         offset: u64,
-        piece: Piece,
+        piece: BufferPiece,
     ) -> Result<(), Ended> {
         self.check()?;
         self.wait_while(|queue| queue.must_wait(role, op, offset, piece.len))?;

@@ -1,6 +1,6 @@
 //! The measurements of a job, in the form of a run's intervals: its streams are the parts of the job.
 
-use super::parts::{Part, Role};
+use super::parts::{JobPart, Role};
 use crate::{
     error::RunError,
     record::{
@@ -103,7 +103,7 @@ impl JobRecorder {
     }
 
     /// A read or write has ended.
-    pub(super) fn done(&mut self, part: Part, volume: Role, op: Op, bytes: u32, service_ns: Option<u64>) {
+    pub(super) fn done(&mut self, part: JobPart, volume: Role, op: Op, bytes: u32, service_ns: Option<u64>) {
         let (part, volume) = (part as u32, volume as u32);
         let cell = self.now.cells.entry((part, volume, op)).or_default();
         let Some(service_ns) = service_ns else {
