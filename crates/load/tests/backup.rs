@@ -75,18 +75,14 @@ fn folder() -> (tempfile::TempDir, PathBuf, String) {
 
 /// What a program says about an image, if it is installed.
 fn judged(program: &str, args: &[&str], image: &Path) -> Option<String> {
-    match Command::new(program).args(args).arg(image).output() {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-            assert!(output.status.success(), "{program}: {said}");
-            Some(said)
-        }
-        Err(_) => {
-            assert!(std::env::var_os("LINERATE_CI").is_none(), "{program} is not installed");
-            eprintln!("skipped: {program} is not installed (Debian: qemu-utils, libvhdi-utils)");
-            None
-        }
-    }
+    let Ok(output) = Command::new(program).args(args).arg(image).output() else {
+        assert!(std::env::var_os("LINERATE_CI").is_none(), "{program} is not installed");
+        eprintln!("skipped: {program} is not installed (Debian: qemu-utils, libvhdi-utils)");
+        return None;
+    };
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{program}: {said}");
+    Some(said)
 }
 
 /// Create, full backup, two incremental ones, restore.

@@ -11,7 +11,7 @@ use std::sync::{
 /// From the thread to the owner.
 pub(super) enum JobMessage {
     /// An interval has ended.
-    Interval(Interval),
+    Interval(Box<Interval>),
     /// The job has ended.
     End(Box<JobEnd>),
 }
@@ -54,7 +54,7 @@ impl JobControl {
 
     /// Passes an interval to the owner; one who has left needs none.
     pub(super) fn send(&self, interval: Interval) {
-        self.message(JobMessage::Interval(interval));
+        self.message(JobMessage::Interval(Box::new(interval)));
     }
 
     /// Passes the end to the owner.

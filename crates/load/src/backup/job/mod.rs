@@ -35,6 +35,7 @@ use crate::{
 use control::{JobControl, JobMessage};
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, Preference, net::netns, open_driver, system, with_driver};
+use linerate_vhdx::VhdxError;
 use parts::Role;
 use phases::Problem;
 use queue::{IoQueue, JobVolume};
@@ -104,7 +105,7 @@ impl BackupJob {
             return None;
         }
         match receiving.messages.recv_timeout(timeout) {
-            Ok(JobMessage::Interval(interval)) => return Some(interval),
+            Ok(JobMessage::Interval(interval)) => return Some(*interval),
             Ok(JobMessage::End(end)) => receiving.end = Some(*end),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => receiving.end = Some(JobEnd::of_a_defect()),
@@ -246,9 +247,8 @@ fn work_on<D: Driver>(
 fn ended(phase: BackupPhase, problem: Problem) -> RunOutcome {
     let (volume, phase) = (VOLUMES[Role::Image as usize].to_owned(), phase.words());
     match problem {
-        Problem::Ended => RunOutcome::Stopped,
         // The stop request made an I/O of the image end.
-        Problem::Image(linerate_vhdx::VhdxError::File { .. }) => RunOutcome::Stopped,
+        Problem::Ended | Problem::Image(VhdxError::File { .. }) => RunOutcome::Stopped,
         Problem::Image(error) => {
             let (message, blame) = (format!("{phase}: {error}"), error.blame());
             RunOutcome::Failed(RunError::Volume { volume, message, blame })

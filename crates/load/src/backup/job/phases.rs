@@ -217,12 +217,11 @@ impl<D: Driver> Copying<'_, D> {
             while from < io.bytes {
                 let extent = self.image.extent(io.offset + u64::from(from), u64::from(io.bytes - from))?;
                 let piece = BufferPiece { buffer, from, len: extent.bytes as u32 };
-                match extent.offset {
-                    Some(offset) => queue.start(Role::Image, (Op::Read, part), offset, piece)?,
-                    None => {
-                        let (memory, place) = queue.memory(buffer);
-                        memory.fill(place + u64::from(from), extent.bytes, &[0]);
-                    }
+                if let Some(offset) = extent.offset {
+                    queue.start(Role::Image, (Op::Read, part), offset, piece)?;
+                } else {
+                    let (memory, place) = queue.memory(buffer);
+                    memory.fill(place + u64::from(from), extent.bytes, &[0]);
                 }
                 from += extent.bytes as u32;
             }
