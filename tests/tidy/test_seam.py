@@ -28,7 +28,9 @@ TEXTS: dict[str, tuple[Any, Exceptions]] = {
         BackupJobSpec,
         Exceptions(
             left_out=frozenset(
-                f"{volume}.{client}" for volume in ("image", "source", "target") for client in ("iscsi", "smb")
+                f"{volume}.{client}"
+                for volume in ("image", "source", "target")
+                for client in ("iscsi", "smb")
             )
         ),
     ),
