@@ -11,6 +11,7 @@ from linerate.errors import LinerateError
 
 __all__ = [
     "Array",
+    "BackupJob",
     "BulkSink",
     "BulkSource",
     "Fabric",
@@ -258,6 +259,38 @@ class Summary:
     @property
     def error(self) -> LinerateError | None:
         """What made the run fail; None if nothing did."""
+
+@final
+class BackupJob:
+    """A phase of an image backup that is going on."""
+
+    @staticmethod
+    def start(spec_json: str, /) -> BackupJob:
+        """Opens the volumes of a BackupJobSpec (version 1) and starts the phase."""
+
+    def facts(self) -> dict[str, Any]:
+        """What was negotiated and read back: driver, and per volume its size, session and socket."""
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of data that the phase copies, or makes zeros."""
+
+    def next_interval(self, timeout_s: float, /) -> Interval | None:
+        """The next interval, or None when the timeout passes or the job has ended (see `finished`)."""
+
+    @property
+    def finished(self) -> bool:
+        """No further interval will come."""
+
+    def stop(self) -> None:
+        """Lets I/Os in flight finish and starts no more; returns at once."""
+
+    def finish(self) -> Summary:
+        """Waits for the end and gives the summary."""
+
+    def totals(self) -> dict[str, Any]:
+        """Waits for the end and gives counters of what is not an I/O of data: `flushes`, `flush_s`,
+        `length_changes`, `length_change_s`, `allocated_blocks`, `verified_bytes`."""
 
 @final
 class Array:

@@ -10,6 +10,7 @@ from linerate import _core
 from linerate.array.config import ArrayChange, ArrayConfig
 from linerate.array.control.commands import AnyCommand
 from linerate.array.storage import Drive, Level
+from linerate.backup import BackupJobSpec
 from linerate.lab.fabric.change import ChangeSpec
 from linerate.lab.fabric.spec import FabricSpec
 from linerate.workload.spec import RunSpec, SessionSpec, SmbSpec
@@ -22,6 +23,16 @@ TEXTS: dict[str, tuple[Any, Exceptions]] = {
     "run": (
         RunSpec,
         Exceptions(defaults=frozenset({"seed"}), left_out=frozenset({"volumes.iscsi", "volumes.smb"})),
+    ),
+    "backup_job": (
+        BackupJobSpec,
+        Exceptions(
+            left_out=frozenset(
+                f"{volume}.{client}"
+                for volume in ("image", "source", "target")
+                for client in ("iscsi", "smb")
+            )
+        ),
     ),
     "session_options": (SessionSpec, Exceptions(left_out=frozenset({""}))),
     "smb_options": (SmbSpec, Exceptions(left_out=frozenset({""}))),

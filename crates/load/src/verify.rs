@@ -16,64 +16,44 @@ const UNSURE: u32 = 1 << 31;
 const HEADER_BYTES: usize = 32;
 const SHOWN_BYTES: usize = 16;
 
-/// The expected content of one volume.
+/// The content of units: it follows from the address, the generation and the seed.
 #[derive(Debug)]
-pub(crate) struct Expected {
+pub(crate) struct Stamp {
     unit: usize,
     seed: u64,
-    generations: Box<[u32]>,
     content: Box<[u8]>,
 }
 
-impl Expected {
-    /// For a volume of `volume_bytes` in units of `unit_bytes`; none is written yet.
-    pub(crate) fn new(volume_bytes: u64, unit_bytes: u32, seed: u64) -> Self {
+impl Stamp {
+    /// For units of `unit_bytes`.
+    pub(crate) fn new(unit_bytes: u32, seed: u64) -> Self {
         let unit = unit_bytes as usize;
-        let units = (volume_bytes / u64::from(unit_bytes)) as usize;
-        Self { unit, seed, generations: vec![0; units].into(), content: vec![0; unit].into() }
+        Self { unit, seed, content: vec![0; unit].into() }
     }
 
-    /// Puts the next generation of the units at `offset` into memory, for a write.
-    pub(crate) fn stamp(&mut self, memory: &Region, at: u64, offset: u64, len: u32) {
-        for (address, place) in self.units(offset, len, at) {
-            let generation = self.generation(address) + 1;
-            self.render(address, generation);
-            memory.write(place, &self.content);
-        }
+    /// Puts a unit into memory.
+    pub(crate) fn put(&mut self, memory: &Region, place: u64, address: u64, generation: u32) {
+        self.render(address, generation);
+        memory.write(place, &self.content);
     }
 
-    /// The write of these units has ended.
-    pub(crate) fn written(&mut self, offset: u64, len: u32, succeeded: bool) {
-        for (address, _) in self.units(offset, len, 0) {
-            let next = self.generation(address) + 1;
-            self.generations[(address / self.unit as u64) as usize] =
-                if succeeded { next } else { next | UNSURE };
-        }
-    }
-
-    /// Compares read data with written data. Returns the first wrong unit.
-    pub(crate) fn check(&mut self, memory: &Region, at: u64, offset: u64, len: u32) -> Option<Wrong> {
-        for (address, place) in self.units(offset, len, at) {
-            let known = self.generations[(address / self.unit as u64) as usize];
-            if known == 0 || known & UNSURE != 0 {
-                continue;
-            }
-            self.render(address, known);
-            if let Some(byte) = memory.compare(place, &self.content) {
-                return Some(self.describe(memory, address, place, known, byte));
-            }
-        }
-        None
+    /// Compares a unit in memory. Returns what is wrong.
+    pub(crate) fn check(
+        &mut self,
+        memory: &Region,
+        place: u64,
+        address: u64,
+        generation: u32,
+    ) -> Option<Wrong> {
+        self.render(address, generation);
+        let byte = memory.compare(place, &self.content)?;
+        Some(self.describe(memory, address, place, generation, byte))
     }
 
     /// Addresses and places in memory of the units of an I/O.
-    fn units(&self, offset: u64, len: u32, at: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+    pub(crate) fn units(&self, offset: u64, len: u32, at: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let unit = self.unit as u64;
         (0..u64::from(len) / unit).map(move |nth| (offset + nth * unit, at + nth * unit))
-    }
-
-    fn generation(&self, address: u64) -> u32 {
-        self.generations[(address / self.unit as u64) as usize] & !UNSURE
     }
 
     /// The content of a unit into `self.content`.
@@ -125,6 +105,57 @@ impl Expected {
         } else {
             "the header is right, the content is damaged".into()
         }
+    }
+}
+
+/// The expected content of one volume.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    stamp: Stamp,
+    generations: Box<[u32]>,
+}
+
+impl Expected {
+    /// For a volume of `volume_bytes` in units of `unit_bytes`; none is written yet.
+    pub(crate) fn new(volume_bytes: u64, unit_bytes: u32, seed: u64) -> Self {
+        let units = (volume_bytes / u64::from(unit_bytes)) as usize;
+        Self { stamp: Stamp::new(unit_bytes, seed), generations: vec![0; units].into() }
+    }
+
+    /// Puts the next generation of the units at `offset` into memory, for a write.
+    pub(crate) fn stamp(&mut self, memory: &Region, at: u64, offset: u64, len: u32) {
+        for (address, place) in self.stamp.units(offset, len, at) {
+            let generation = self.generation(address) + 1;
+            self.stamp.put(memory, place, address, generation);
+        }
+    }
+
+    /// The write of these units has ended.
+    pub(crate) fn written(&mut self, offset: u64, len: u32, succeeded: bool) {
+        for (address, _) in self.stamp.units(offset, len, 0) {
+            let next = self.generation(address) + 1;
+            let index = self.index(address);
+            self.generations[index] = if succeeded { next } else { next | UNSURE };
+        }
+    }
+
+    /// Compares read data with written data. Returns the first wrong unit.
+    pub(crate) fn check(&mut self, memory: &Region, at: u64, offset: u64, len: u32) -> Option<Wrong> {
+        self.stamp.units(offset, len, at).find_map(|(address, place)| {
+            let known = self.generations[self.index(address)];
+            if known == 0 || known & UNSURE != 0 {
+                return None;
+            }
+            self.stamp.check(memory, place, address, known)
+        })
+    }
+
+    fn index(&self, address: u64) -> usize {
+        (address / self.stamp.unit as u64) as usize
+    }
+
+    fn generation(&self, address: u64) -> u32 {
+        self.generations[self.index(address)] & !UNSURE
     }
 }
 

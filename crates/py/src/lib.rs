@@ -8,6 +8,7 @@
 //! - Every failure becomes a class of `linerate.errors` by whose fault it is ([`errors`]).
 
 mod array;
+mod backup;
 mod bulk;
 mod errors;
 mod fabric;
@@ -26,6 +27,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::array::PyArray;
+    #[pymodule_export]
+    use super::backup::BackupJob;
     #[pymodule_export]
     use super::bulk::{BulkSink, BulkSource};
     #[pymodule_export]

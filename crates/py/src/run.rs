@@ -113,8 +113,7 @@ impl Run {
     fn finish(&self, py: Python<'_>) -> PyResult<Summary> {
         let run = Arc::clone(&self.load);
         let summary = interruptible(py, move || run.finish())?;
-        let total = Py::new(py, Interval::new(summary.total, Arc::clone(&self.names)))?;
-        Ok(Summary { total, outcome: summary.outcome })
+        Summary::new(py, summary, &self.names)
     }
 }
 
@@ -166,6 +165,13 @@ impl Summary {
             RunOutcome::Failed(error) => Some(run_error(error)),
             RunOutcome::Completed | RunOutcome::Stopped => None,
         }
+    }
+}
+
+impl Summary {
+    pub(crate) fn new(py: Python<'_>, summary: linerate_load::Summary, names: &Arc<Names>) -> PyResult<Self> {
+        let total = Py::new(py, Interval::new(summary.total, Arc::clone(names)))?;
+        Ok(Self { total, outcome: summary.outcome })
     }
 }
 

@@ -29,6 +29,8 @@ pub enum SmbOp {
     },
     /// FLUSH of the file; offset and length are ignored.
     Flush,
+    /// `SET_INFO` of the file's length to the offset; the length of the I/O is ignored.
+    SetLength,
 }
 
 /// One I/O on an open file.

@@ -108,10 +108,15 @@ impl<F: ImageFile> Medium<F> {
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), VhdxError> {
         // Also if it fails: some of it may have been written.
-        if self.untouched_from != u64::MAX {
-            self.untouched_from = self.untouched_from.max(offset + data.len() as u64);
-        }
+        self.touch(offset + data.len() as u64);
         self.file.write_at(offset, data).map_err(failed("write", offset))
+    }
+
+    /// Bytes before `end` are no longer known to be zeros.
+    pub(crate) fn touch(&mut self, end: u64) {
+        if self.untouched_from != u64::MAX {
+            self.untouched_from = self.untouched_from.max(end);
+        }
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), VhdxError> {

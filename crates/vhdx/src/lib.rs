@@ -14,7 +14,8 @@
 //! # }
 //! ```
 //!
-//! - [`VhdxImage`] (`image`): create, open, read, write, flush, close.
+//! - [`VhdxImage`] (`image`): create, open, read, write, flush, close. A caller that has several I/Os in flight asks
+//!   for places in the file instead ([`VhdxImage::extent`], [`VhdxImage::allocate_extent`]).
 //! - [`ImageFile`] (`file.rs`): what the image is stored on.
 //! - `format`, `bat.rs`, `log`: the structures of an image. `docs/vhdx.md` draws them.
 //! - [`TracedFile`] (`trace.rs`): which calls to the file the disk's reads and writes become.
@@ -37,6 +38,6 @@ mod wire;
 pub use error::{Structure, VhdxError};
 pub use file::ImageFile;
 pub use guid::{Guid, GuidSource};
-pub use image::{CreateOptions, OpenMode, Preallocation, VhdxImage};
+pub use image::{CreateOptions, FileExtent, NewImage, OpenMode, Preallocation, VhdxImage};
 pub use linerate_blame::Blame;
 pub use trace::{FileCall, TracedFile};

@@ -17,6 +17,7 @@ import typer
 from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings, watch
 from linerate.cli.advice import verb as advise
 from linerate.cli.array import verbs as array
+from linerate.cli.backup import load as backup
 from linerate.cli.host import verbs as host
 from linerate.cli.hosts import verbs as hosts
 from linerate.cli.job import presets
@@ -47,6 +48,7 @@ app.add_typer(hosts.app, name="hosts")
 app.command("discover")(discover.discover)
 app.command("probe")(probe.probe)
 app.command("scale")(scale.scale)
+app.command("backup-load")(backup.backup_load)
 app.command("report")(report.report)
 app.command("watch")(watch.watch)
 app.command("check")(check.check)

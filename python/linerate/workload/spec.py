@@ -27,7 +27,7 @@ from pydantic import (
 
 from linerate.model import Model
 
-_REVEAL = "reveal_secrets"
+REVEAL = "reveal_secrets"
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 Outstanding = Annotated[int, Field(ge=1, le=65_536)]
@@ -236,7 +236,7 @@ class VolumeSpec(FrozenSpec):
     def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:
         if value is None:
             return None
-        return value.get_secret_value() if (info.context or {}).get(_REVEAL) else str(value)
+        return value.get_secret_value() if (info.context or {}).get(REVEAL) else str(value)
 
 
 class SizeMix(FrozenSpec):
@@ -430,4 +430,4 @@ class RunSpec(FrozenSpec):
     def seam_json(self) -> str:
         """The JSON for the data plane, secrets included: for `linerate._core` only, never for a file or a
         log."""
-        return self.model_dump_json(context={_REVEAL: True})
+        return self.model_dump_json(context={REVEAL: True})

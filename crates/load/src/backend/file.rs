@@ -20,12 +20,23 @@ const LINKS_MAX: usize = 40;
 /// The open files of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    files: Vec<Handle>,
+    handles: Vec<Handle>,
+    /// Their paths; for a volume of an array, its name.
+    paths: Vec<PathBuf>,
     /// Length of the I/O in flight, by slot: a transfer that moves less has failed.
     lens: Vec<u32>,
 }
 
 impl Files {
+    /// An I/O of so many bytes starts.
+    #[inline]
+    fn expect(&mut self, slot: u32, len: u32) {
+        if self.lens.len() <= slot as usize {
+            self.lens.resize(slot as usize + 1, 0);
+        }
+        self.lens[slot as usize] = len;
+    }
+
     /// Opens a file or block device; for writing only if some stream writes it.
     fn open_path<D: Driver>(
         &mut self,
@@ -53,9 +64,10 @@ impl Files {
         let capacity_bytes = driver.file_size(handle).map_err(|error| explain(path, &error, spec))?;
         let metadata = fs::metadata(path).map_err(|error| explain(path, &error, spec))?;
         let is_block = metadata.file_type().is_block_device();
-        self.files.push(handle);
+        self.handles.push(handle);
+        self.paths.push(path.to_owned());
         Ok(OpenedVolume {
-            unit: self.files.len() as u32 - 1,
+            unit: self.handles.len() as u32 - 1,
             kind: if is_block { "block" } else { "file" },
             capacity_bytes,
             block_bytes: if is_block { logical_block_bytes(metadata.rdev()).unwrap_or(512) } else { 512 },
@@ -75,9 +87,10 @@ impl Files {
         let sized = opened.and_then(|handle| Ok((handle, driver.file_size(handle)?)));
         let (handle, capacity_bytes) =
             sized.map_err(|error| OpenError::new(Blame::Us, format!("cannot open {name}: {error}")))?;
-        self.files.push(handle);
+        self.handles.push(handle);
+        self.paths.push(name.into());
         Ok(OpenedVolume {
-            unit: self.files.len() as u32 - 1,
+            unit: self.handles.len() as u32 - 1,
             kind: "array",
             capacity_bytes,
             block_bytes,
@@ -103,17 +116,27 @@ impl<D: Driver> Backend<D> for Files {
     }
 
     fn submit(&mut self, driver: &mut D, io: &Io, _: &mut Reports) {
-        let file = self.files[io.unit as usize];
-        if self.lens.len() <= io.slot as usize {
-            self.lens.resize(io.slot as usize + 1, 0);
-        }
-        self.lens[io.slot as usize] = io.data.len;
+        let file = self.handles[io.unit as usize];
+        self.expect(io.slot, io.data.len);
         match io.op {
             Op::Read => driver.read_at(file, io.slot.into(), &[io.data], io.offset),
             Op::Write => {
                 driver.write_at(file, io.slot.into(), &[io.data], io.offset, io.durable);
             }
         }
+    }
+
+    fn sync(&mut self, driver: &mut D, slot: u32, unit: u32, _: &mut Reports) {
+        self.expect(slot, 0);
+        driver.sync(self.handles[unit as usize], slot.into());
+    }
+
+    fn set_length(&mut self, _: &mut D, slot: u32, unit: u32, length_bytes: u64, reports: &mut Reports) {
+        let file = fs::File::options().write(true).open(&self.paths[unit as usize]);
+        let result = file
+            .and_then(|file| file.set_len(length_bytes))
+            .map_err(|error| Failure::System(error.kind(), error.raw_os_error()));
+        reports.done.push(FinishedIo { slot, result });
     }
 
     fn complete(
@@ -133,7 +156,7 @@ impl<D: Driver> Backend<D> for Files {
     }
 
     fn close(&mut self, driver: &mut D, _: Nanos) {
-        for file in self.files.drain(..) {
+        for file in self.handles.drain(..) {
             driver.close(file);
         }
     }

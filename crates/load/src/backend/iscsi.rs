@@ -65,6 +65,15 @@ impl Iscsi {
         json
     }
 
+    #[inline]
+    fn request(&mut self, unit: u32, request: &IoRequest, reports: &mut Reports) {
+        if self.initiator.submit(self.devices[unit as usize], request).is_err() {
+            // Offsets and lengths were checked when the volume was opened, so the device itself was removed.
+            let result = Err(Failure::Iscsi(linerate_iscsi_initiator::IoError::Closed));
+            reports.done.push(FinishedIo { slot: request.slot, result });
+        }
+    }
+
     fn negotiated<D: Driver>(
         &self,
         driver: &D,
@@ -226,11 +235,12 @@ impl<D: Driver> Backend<D> for Iscsi {
             Op::Write => IoOp::Write(io.data),
         };
         let request = IoRequest { slot: io.slot, op, offset_bytes: io.offset, len_bytes: io.data.len };
-        if self.initiator.submit(self.devices[io.unit as usize], &request).is_err() {
-            // Offsets and lengths were checked when the volume was opened, so the device itself was removed.
-            let result = Err(Failure::Iscsi(linerate_iscsi_initiator::IoError::Closed));
-            reports.done.push(FinishedIo { slot: io.slot, result });
-        }
+        self.request(io.unit, &request, reports);
+    }
+
+    fn sync(&mut self, _: &mut D, slot: u32, unit: u32, reports: &mut Reports) {
+        let request = IoRequest { slot, op: IoOp::Sync, offset_bytes: 0, len_bytes: 0 };
+        self.request(unit, &request, reports);
     }
 
     fn flush(&mut self, driver: &mut D) {

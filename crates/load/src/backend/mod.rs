@@ -184,6 +184,15 @@ pub(crate) trait Backend<D: Driver> {
     /// Queues an I/O.
     fn submit(&mut self, driver: &mut D, io: &Io, reports: &mut Reports);
 
+    /// Queues a flush of the volume's caches: what was written before is on stable storage when it is done.
+    fn sync(&mut self, driver: &mut D, slot: u32, unit: u32, reports: &mut Reports);
+
+    /// Queues a change of a file's length. Only files have one.
+    fn set_length(&mut self, _: &mut D, slot: u32, _: u32, _length_bytes: u64, reports: &mut Reports) {
+        let result = Err(Failure::System(io::ErrorKind::Unsupported, None));
+        reports.done.push(FinishedIo { slot, result });
+    }
+
     /// Sends the queue.
     fn flush(&mut self, _: &mut D) {}
 

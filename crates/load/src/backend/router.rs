@@ -85,6 +85,35 @@ macro_rules! backends {
                 }
             }
 
+            /// Queues a flush of a volume's caches.
+            pub(crate) fn sync<D: Driver>(
+                &mut self,
+                kind: BackendKind,
+                driver: &mut D,
+                (slot, unit): (u32, u32),
+                reports: &mut Reports,
+            ) {
+                match kind {
+                    $(BackendKind::$kind => self.$field.sync(driver, slot, unit, reports),)+
+                }
+            }
+
+            /// Queues a change of a file's length.
+            pub(crate) fn set_length<D: Driver>(
+                &mut self,
+                kind: BackendKind,
+                driver: &mut D,
+                (slot, unit): (u32, u32),
+                length_bytes: u64,
+                reports: &mut Reports,
+            ) {
+                match kind {
+                    $(BackendKind::$kind => {
+                        self.$field.set_length(driver, slot, unit, length_bytes, reports);
+                    })+
+                }
+            }
+
             /// Sends the queues.
             #[inline]
             pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D) {

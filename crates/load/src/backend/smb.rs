@@ -35,6 +35,14 @@ impl Smb {
         self.client.add_region(id, region);
     }
 
+    #[inline]
+    fn request(&mut self, unit: u32, request: &SmbIo, reports: &mut Reports) {
+        if self.client.submit(self.files[unit as usize], request).is_err() {
+            // Lengths and access were checked when the volume was opened, so its connection was lost.
+            reports.done(SmbIoDone { slot: request.slot, result: Err(SmbIoError::Lost) });
+        }
+    }
+
     fn session_json<D: Driver>(&self, driver: &D, file: SmbFileId, facts: &FileFacts) -> serde_json::Value {
         let address = self.client.address(file);
         let tcp = self.client.tcp_info(driver, file).unwrap_or_default();
@@ -121,10 +129,16 @@ impl<D: Driver> Backend<D> for Smb {
             Op::Write => SmbOp::Write { from: io.data, durable: io.durable },
         };
         let request = SmbIo { slot: io.slot, op, offset_bytes: io.offset, len_bytes: io.data.len };
-        if self.client.submit(self.files[io.unit as usize], &request).is_err() {
-            // Lengths and access were checked when the volume was opened, so its connection was lost.
-            reports.done(SmbIoDone { slot: io.slot, result: Err(SmbIoError::Lost) });
-        }
+        self.request(io.unit, &request, reports);
+    }
+
+    fn sync(&mut self, _: &mut D, slot: u32, unit: u32, reports: &mut Reports) {
+        self.request(unit, &SmbIo { slot, op: SmbOp::Flush, offset_bytes: 0, len_bytes: 0 }, reports);
+    }
+
+    fn set_length(&mut self, _: &mut D, slot: u32, unit: u32, length_bytes: u64, reports: &mut Reports) {
+        let request = SmbIo { slot, op: SmbOp::SetLength, offset_bytes: length_bytes, len_bytes: 0 };
+        self.request(unit, &request, reports);
     }
 
     fn flush(&mut self, driver: &mut D) {

@@ -4,16 +4,19 @@
 //! each later one is incremental and copies the clusters that have changed since the one before. A *restore* reads the
 //! image and writes a volume (the target). Which clusters are used and which change follows from the seed
 //! (`clusters.rs`). So the same specification gives the same sequence, and a restore knows which backup wrote the
-//! bytes that it reads (`restore.rs`).
+//! bytes that it reads (`restore.rs`). `job` carries it out on volumes.
 //!
 //! This is a model of the backup of seed 003 of the published studies: ascending runs of 64 KiB to 1 MiB, one small
 //! write of metadata among about a hundred, a flush where the source's snapshot service asks for one.
 
 mod clusters;
 mod copy;
+pub mod job;
 mod restore;
 
 use crate::spec::SpecError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The unit of the maps of used and of changed data.
 pub const CLUSTER_BYTES: u64 = 64 << 10;
@@ -27,7 +30,8 @@ const CREATE_STEP_BYTES: u64 = 2 << 40;
 const TRANSFER_BYTES_MAX: u32 = 16 << 20;
 
 /// What is backed up, and how.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct BackupSpec {
     /// Size of source, image and target in bytes: whole clusters.
     pub image_bytes: u64,

@@ -226,19 +226,7 @@ impl Sum {
 
     fn into_interval(self) -> Interval {
         let mut interval = self.interval;
-        let row = |((stream, volume, op), cell): ((u32, u32, Op), Cell)| Row {
-            stream,
-            volume,
-            op,
-            ios: cell.ios,
-            bytes: cell.bytes,
-            errors: cell.errors,
-            service_sum_ns: cell.service_sum_ns,
-            service_sumsq_ns2: cell.service_sumsq_ns2,
-            service_max_ns: cell.service_max_ns,
-            response_sum_ns: cell.response_sum_ns,
-            response_max_ns: cell.response_max_ns,
-        };
+        let row = |((stream, volume, op), cell): ((u32, u32, Op), Cell)| cell.row(stream, volume, op);
         interval.rows = self.cells.into_iter().map(row).collect();
         interval.latencies = self
             .latencies
@@ -266,7 +254,24 @@ impl Sum {
 }
 
 impl Cell {
-    fn add(&mut self, other: &Self) {
+    /// As a row of an interval.
+    pub(crate) fn row(self, stream: u32, volume: u32, op: Op) -> Row {
+        Row {
+            stream,
+            volume,
+            op,
+            ios: self.ios,
+            bytes: self.bytes,
+            errors: self.errors,
+            service_sum_ns: self.service_sum_ns,
+            service_sumsq_ns2: self.service_sumsq_ns2,
+            service_max_ns: self.service_max_ns,
+            response_sum_ns: self.response_sum_ns,
+            response_max_ns: self.response_max_ns,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
         self.ios += other.ios;
         self.bytes += other.bytes;
         self.errors += other.errors;
@@ -292,7 +297,8 @@ impl TcpTally {
         self.connections += other.connections;
     }
 
-    fn sums(&self) -> TcpSums {
+    /// As an interval shows them.
+    pub(crate) fn sums(&self) -> TcpSums {
         TcpSums {
             retransmits: self.retransmits,
             data_segments_sent: self.data_segments_sent,
@@ -327,7 +333,7 @@ impl HostUse {
         (self.load_cpu_polled_s, self.host_cpu_idle_s) = (load, self.host_cpu_idle_s + host);
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.load_cpu_user_s += other.load_cpu_user_s;
         self.load_cpu_system_s += other.load_cpu_system_s;
         self.load_cpu_polled_s += other.load_cpu_polled_s;

@@ -240,7 +240,7 @@ impl RemoteFile {
         let (seg_len, is_write) = match io.op {
             SmbOp::Read(into) => (into.map(|seg| seg.len), false),
             SmbOp::Write { from, .. } => (Some(from.len), true),
-            SmbOp::Flush => {
+            SmbOp::Flush | SmbOp::SetLength => {
                 self.queue.push_back(*io);
                 return Ok(());
             }

@@ -269,7 +269,7 @@ fn io_result(
     regions: &AttachedRegions,
 ) -> Result<Result<(), SmbIoError>, FileLoss> {
     Ok(match (status, io.op) {
-        (Status::SUCCESS, SmbOp::Flush) => Ok(()),
+        (Status::SUCCESS, SmbOp::Flush | SmbOp::SetLength) => Ok(()),
         (Status::SUCCESS, SmbOp::Write { .. }) => moved(files::written(message)?, io.len_bytes),
         (Status::SUCCESS, SmbOp::Read(into)) => {
             let (offset, len) = files::read_data(message)?;

@@ -85,6 +85,11 @@ impl RemoteFile {
                 let message = ControlMessage { bytes, sender: Sender::Client, sign: false };
                 self.protection.push_message(out, message);
             }
+            SmbOp::SetLength => {
+                let bytes = files::set_size(header, file_id, offset);
+                let message = ControlMessage { bytes, sender: Sender::Client, sign: false };
+                self.protection.push_message(out, message);
+            }
         }
     }
 

@@ -65,6 +65,7 @@ impl crate::event::SmbOp {
             Self::Read(_) => SmbCommand::Read,
             Self::Write { .. } => SmbCommand::Write,
             Self::Flush => SmbCommand::Flush,
+            Self::SetLength => SmbCommand::SetInfo,
         }
     }
 }

@@ -16,7 +16,9 @@ use crate::{
     guid::GuidSource,
     wire::MIB,
 };
+use std::ops::Range;
 
+const LOG_OFFSET: u64 = HEADER_SECTION_BYTES;
 const LOG_BYTES: u32 = MIB as u32;
 const METADATA_BYTES: u32 = MIB as u32;
 /// Physical sectors of new images.
@@ -58,10 +60,21 @@ impl CreateOptions {
     }
 }
 
-impl<F: ImageFile> VhdxImage<F> {
-    /// Makes an image of zeros. What the file held before is lost. Until the end, the file is no image: a power cut
-    /// leaves [`VhdxError::Foreign`] or a complete image.
-    pub fn create(file: F, options: &CreateOptions, mut guids: GuidSource) -> Result<Self, VhdxError> {
+/// An image that is being made. Until [`NewImage::finish`] returns, the file is no image: a power cut leaves
+/// [`VhdxError::Foreign`] or a complete image.
+#[derive(Debug)]
+pub struct NewImage<F> {
+    medium: Medium<F>,
+    metadata: Metadata,
+    metadata_region: ImageRegion,
+    bat_region: ImageRegion,
+    blocks: Range<u64>,
+    guids: GuidSource,
+}
+
+impl<F: ImageFile> NewImage<F> {
+    /// Removes what the file held before, gives it its length, and makes zeros of everything before the blocks.
+    pub fn begin(file: F, options: &CreateOptions, mut guids: GuidSource) -> Result<Self, VhdxError> {
         let geometry = ImageGeometry::new(
             options.size_bytes,
             options.block_bytes,
@@ -70,16 +83,15 @@ impl<F: ImageFile> VhdxImage<F> {
         )
         .map_err(VhdxError::Options)?;
         let is_fixed = options.preallocation != Preallocation::Off;
-        let log_offset = HEADER_SECTION_BYTES;
         let metadata_region =
-            ImageRegion { offset: log_offset + u64::from(LOG_BYTES), bytes: METADATA_BYTES };
+            ImageRegion { offset: LOG_OFFSET + u64::from(LOG_BYTES), bytes: METADATA_BYTES };
         let bat_region = ImageRegion {
             offset: metadata_region.offset + u64::from(METADATA_BYTES),
             bytes: geometry.bat_region_bytes() as u32,
         };
         let blocks_at = bat_region.offset + u64::from(bat_region.bytes);
-        let blocks_end = blocks_at + geometry.blocks() * u64::from(geometry.block_bytes);
-        let end = if is_fixed { blocks_end } else { blocks_at };
+        let blocks_bytes = if is_fixed { geometry.blocks() * u64::from(geometry.block_bytes) } else { 0 };
+        let blocks = blocks_at..blocks_at + blocks_bytes;
 
         let mut medium = Medium::new(file)?;
         // First of all, an older image ends: parts of both must not be taken for one.
@@ -88,19 +100,27 @@ impl<F: ImageFile> VhdxImage<F> {
             medium.flush()?;
         }
         medium.empty()?;
-        medium.grow(end)?;
-        medium.zero(0..blocks_at)?;
-        match options.preallocation {
-            Preallocation::Off => {}
-            Preallocation::Length => medium.zero(blocks_at..end)?,
-            Preallocation::Full => medium.write_zeros(blocks_at..end)?,
-        }
+        medium.grow(blocks.end)?;
+        medium.zero(0..blocks.start)?;
         let metadata = Metadata { geometry, is_fixed, disk_id: guids.draw() };
+        Ok(Self { medium, metadata, metadata_region, bat_region, blocks, guids })
+    }
+
+    /// Where the blocks of a fixed image are in the file, in ascending order; empty for a dynamic one. Bytes that the file
+    /// held before may still be there: the caller makes them zeros before [`NewImage::finish`].
+    pub fn blocks(&self) -> Range<u64> {
+        self.blocks.clone()
+    }
+
+    /// Writes the structures of the image, its identifier last.
+    pub fn finish(self) -> Result<VhdxImage<F>, VhdxError> {
+        let Self { mut medium, metadata, metadata_region, bat_region, blocks, mut guids } = self;
+        let geometry = metadata.geometry;
         medium.write(metadata_region.offset, &metadata.bytes())?;
         let mut bat = Bat::new(geometry, bat_region);
-        if is_fixed {
+        if metadata.is_fixed {
             for block in 0..geometry.blocks() {
-                bat.set_present(block, blocks_at + block * u64::from(geometry.block_bytes));
+                bat.set_present(block, blocks.start + block * u64::from(geometry.block_bytes));
             }
         }
         for (offset, page) in bat.changes() {
@@ -116,13 +136,29 @@ impl<F: ImageFile> VhdxImage<F> {
             file_write: guids.draw(),
             data_write: guids.draw(),
             log: None,
-            log_offset,
+            log_offset: LOG_OFFSET,
             log_bytes: LOG_BYTES,
         };
         let headers = Headers::create(&mut medium, &first)?;
         medium.flush()?;
         medium.write(0, &identifier::new())?;
         medium.flush()?;
-        Ok(Self { medium, metadata, headers, bat, end, guids, log: None, state: WriteState::Clean })
+        let (end, state) = (blocks.end, WriteState::Clean);
+        Ok(VhdxImage { medium, metadata, headers, bat, end, guids, log: None, state })
+    }
+}
+
+impl<F: ImageFile> VhdxImage<F> {
+    /// Makes an image of zeros. What the file held before is lost. Until the end, the file is no image: a power cut
+    /// leaves [`VhdxError::Foreign`] or a complete image.
+    pub fn create(file: F, options: &CreateOptions, guids: GuidSource) -> Result<Self, VhdxError> {
+        let mut new = NewImage::begin(file, options, guids)?;
+        let blocks = new.blocks();
+        match options.preallocation {
+            Preallocation::Off => {}
+            Preallocation::Length => new.medium.zero(blocks)?,
+            Preallocation::Full => new.medium.write_zeros(blocks)?,
+        }
+        new.finish()
     }
 }

@@ -10,7 +10,8 @@ mod commit;
 mod create;
 mod open;
 
-pub use create::{CreateOptions, Preallocation};
+pub use blocks::FileExtent;
+pub use create::{CreateOptions, NewImage, Preallocation};
 pub use open::OpenMode;
 
 use crate::{

@@ -1,7 +1,9 @@
 //! What was written is read, in every kind of image, also after it was closed and opened.
 
 use crate::cut_disk::{CutDisk, Kind};
-use linerate_vhdx::{CreateOptions, GuidSource, OpenMode, Preallocation, VhdxError, VhdxImage};
+use linerate_vhdx::{
+    CreateOptions, GuidSource, ImageFile, NewImage, OpenMode, Preallocation, VhdxError, VhdxImage,
+};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -214,4 +216,48 @@ fn options_that_no_image_has_are_refused() {
     let error = VhdxImage::create(CutDisk::new(Kind::File), &options, GuidSource::from_seed(1)).unwrap_err();
     assert_eq!(error.blame(), linerate_vhdx::Blame::User);
     assert!(error.to_string().contains("blocks of 3145728 bytes"), "{error}");
+}
+
+#[test]
+fn a_caller_may_write_and_read_the_file_itself() {
+    let mut file = tempfile::tempfile().unwrap();
+    let options = CreateOptions { block_bytes: 1 << 20, ..CreateOptions::dynamic(4 * MIB) };
+    let copy = file.try_clone().unwrap();
+    let mut image = VhdxImage::create(copy, &options, GuidSource::from_seed(1)).unwrap();
+    let none = image.extent(0, 4 * MIB).unwrap();
+    assert_eq!((none.offset, none.bytes), (None, MIB));
+    // Over the boundary of two blocks: two extents.
+    let data: Vec<u8> = (0..8192_u32).map(|at| at as u8 | 1).collect();
+    let (offset, mut at) = (MIB - 4096, 0);
+    while at < data.len() {
+        let extent = image.allocate_extent(offset + at as u64, (data.len() - at) as u64).unwrap();
+        assert_eq!(extent.bytes, 4096);
+        file.write_at(extent.offset.unwrap(), &data[at..at + 4096]).unwrap();
+        at += 4096;
+    }
+    image.flush().unwrap();
+    image.close().unwrap();
+    let copy = file.try_clone().unwrap();
+    let mut image = VhdxImage::open(copy, OpenMode::ReadOnly, GuidSource::from_seed(2)).unwrap();
+    let mut found = vec![0; 3 * MIB as usize];
+    image.read(0, &mut found).unwrap();
+    assert!(found[offset as usize..][..8192] == data);
+    assert!(found.iter().filter(|byte| **byte != 0).count() == 8192);
+    let mut read = vec![0; 4096];
+    file.read_at(image.extent(MIB, 4096).unwrap().offset.unwrap(), &mut read).unwrap();
+    assert!(read == data[4096..]);
+    assert!(matches!(image.extent(4 * MIB, 512), Err(VhdxError::OutOfRange { .. })));
+    assert!(matches!(image.allocate_extent(0, 512), Err(VhdxError::ReadOnly)));
+}
+
+#[test]
+fn a_new_image_is_none_until_it_is_finished() {
+    let file = tempfile::tempfile().unwrap();
+    let options = CreateOptions { preallocation: Preallocation::Full, ..CreateOptions::dynamic(3 * MIB) };
+    let new = NewImage::begin(file.try_clone().unwrap(), &options, GuidSource::from_seed(1)).unwrap();
+    assert_eq!(new.blocks(), 4 * MIB..36 * MIB);
+    let open = || VhdxImage::open(file.try_clone().unwrap(), OpenMode::ReadOnly, GuidSource::from_seed(2));
+    assert!(matches!(open(), Err(VhdxError::Foreign)));
+    new.finish().unwrap().close().unwrap();
+    assert!(open().unwrap().is_fixed());
 }

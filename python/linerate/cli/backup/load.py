@@ -1,0 +1,171 @@
+"""`linerate backup-load`: the I/O of an image backup, on any volume."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from linerate.cli import INTERRUPTED
+from linerate.cli.backup import words
+from linerate.cli.job import flags
+from linerate.cli.job.machine import shared_machine
+from linerate.cli.job.overwrite import consent_of
+from linerate.cli.place import place_of
+from linerate.errors import UserError
+
+if TYPE_CHECKING:
+    from linerate.backup import BackupSpec
+    from linerate.workload import Overrides
+    from linerate.workload.spec import SessionSpec, SmbSpec, VolumeSpec
+
+_MIB = 1 << 20
+
+
+def backup_load(
+    url: words.Image,
+    size: words.Size,
+    source: words.Source = words.NO_VOLUME,
+    restore_to: words.RestoreTo = words.NO_VOLUME,
+    kind: words.KindOfImage = words.ImageForm.FIXED,
+    full: words.Full = True,
+    incrementals: words.Incrementals = 1,
+    restore: words.Restore = True,
+    used: words.Used = 50.0,
+    changed: words.Changed = 5.0,
+    seed: words.Seed = 1,
+    transfer: words.Transfer = "1m",
+    block: words.Block = "32m",
+    outstanding: flags.Outstanding = 8,
+    write_through: words.WriteThrough = False,
+    buffered: words.Buffered = False,
+    set_: flags.Settings = None,
+    driver: flags.DriverName = None,
+    overwrite: flags.Overwrite = None,
+    wait: flags.WaitForLab = False,
+    output: flags.Output = None,
+    json: words.Json = False,
+) -> None:
+    """Load a volume as an image backup does: create a VHDX image, full and incremental backups, a restore.
+
+    All data are generated: the image is no backup of the source, which is only read.
+    """
+    from linerate.backup import BackupRequest, carry_out
+    from linerate.cli.backup.told import progress, result_lines, result_object
+    from linerate.cli.job import options
+
+    session = options.with_settings(_no_overrides(), set_ or [], [], None)
+    volumes = _Volumes(
+        session.iscsi, session.smb, _bytes("--size", size), outstanding or 8, write_through, buffered
+    )
+    request = BackupRequest(
+        data=_data(size, used, changed, transfer, seed),
+        image=volumes.of("image", url),
+        source=volumes.optional("source", source),
+        target=volumes.optional("target", restore_to),
+        kind=kind.value,
+        block_bytes=_block(block),
+        full=full,
+        incrementals=incrementals,
+        restore=restore,
+        driver=driver.value if driver else "auto",
+    )
+    consent = consent_of(overwrite, json=json)
+    consent.check_names((volume.name, volume.url) for volume in request.volumes())
+    # SIGTERM ends it as Ctrl-C does, with a closed run directory.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    directory = output or place_of("backup-load")
+    with shared_machine("backup-load", wait=wait), progress(quiet=json) as tell:
+        outcome = carry_out(request, consent, directory, tell)
+    if json:
+        typer.echo(result_object(request, outcome))
+    else:
+        for line in result_lines(request, outcome):
+            typer.echo(line)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.state == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Volumes:
+    """Makes the volumes of a job, all with the same options."""
+
+    iscsi: SessionSpec | None
+    smb: SmbSpec | None
+    size_bytes: int
+    outstanding: int
+    write_through: bool
+    buffered: bool
+
+    def of(self, name: str, text: str) -> VolumeSpec:
+        """Raises UserError for a URL that no volume has."""
+        from linerate.workload.spec import SmbSpec, VolumeSpec
+        from linerate.workload.url import parse_target
+
+        place = parse_target(text)
+        if name == "image" and place.kind in ("null", "array"):
+            raise UserError(f"{text}: no image can be kept there", "name a share, a file, a device or a LUN")
+        return VolumeSpec(
+            name=name,
+            url=place.url,
+            user=place.user,
+            secret=place.secret,
+            mutual_user=place.mutual_user,
+            mutual_secret=place.mutual_secret,
+            iscsi=place.iscsi.merged(self.iscsi) if self.iscsi else place.iscsi,
+            smb=self.smb or SmbSpec(),
+            size_bytes=self.size_bytes,
+            create=name == "image" and place.can_be_made,
+            outstanding=self.outstanding,
+            durable_writes=self.write_through and name != "source",
+            direct=not self.buffered,
+        )
+
+    def optional(self, name: str, text: str) -> VolumeSpec | None:
+        """None for `null`."""
+        return None if text == words.NO_VOLUME else self.of(name, text)
+
+
+def _no_overrides() -> Overrides:
+    from linerate.workload import Overrides
+
+    return Overrides()
+
+
+def _data(size: str, used: float, changed: float, transfer: str, seed: int) -> BackupSpec:
+    from linerate.backup import CLUSTER_BYTES, BackupSpec
+
+    image_bytes, transfer_bytes = _bytes("--size", size), _bytes("--transfer", transfer)
+    if image_bytes % CLUSTER_BYTES or image_bytes <= CLUSTER_BYTES:
+        raise UserError(f"--size {size}", "give a multiple of 64k, more than 64k")
+    if transfer_bytes % CLUSTER_BYTES or not 0 < transfer_bytes <= 16 * _MIB:
+        raise UserError(f"--transfer {transfer}", "give a multiple of 64k up to 16m")
+    if used == 0:
+        raise UserError("--used 0: there would be nothing to back up", "give more than 0 percent")
+    return BackupSpec(
+        image_bytes=image_bytes,
+        used_percent=used,
+        changed_percent=changed,
+        transfer_bytes=transfer_bytes,
+        seed=seed,
+    )
+
+
+def _block(text: str) -> int:
+    block_bytes = _bytes("--block", text)
+    if block_bytes & (block_bytes - 1) or not _MIB <= block_bytes <= 256 * _MIB:
+        raise UserError(f"--block {text}", "give a power of two from 1m to 256m")
+    return block_bytes
+
+
+def _bytes(option: str, text: str) -> int:
+    from linerate.workload.units import SIZE_FORM, parse_size
+
+    try:
+        return int(parse_size(text))
+    except ValueError as error:
+        raise UserError(f"{option} {text}: no size", f"write {SIZE_FORM}") from error

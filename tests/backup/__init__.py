@@ -1,0 +1,1 @@
+"""The load of an image backup: its command, on files, shares and LUNs."""
