@@ -18,7 +18,6 @@ from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.backup import BackupSpec
-    from linerate.workload import Overrides
     from linerate.workload.spec import SessionSpec, SmbSpec, VolumeSpec
 
 _MIB = 1 << 20
@@ -55,8 +54,9 @@ def backup_load(
     from linerate.backup import BackupRequest, carry_out
     from linerate.cli.backup.told import progress, result_lines, result_object
     from linerate.cli.job import options
+    from linerate.workload import Overrides
 
-    session = options.with_settings(_no_overrides(), set_ or [], [], None)
+    session = options.with_settings(Overrides(), set_ or [], [], None)
     volumes = _Volumes(
         session.iscsi, session.smb, _bytes("--size", size), outstanding or 8, write_through, buffered
     )
@@ -128,12 +128,6 @@ class _Volumes:
     def optional(self, name: str, text: str) -> VolumeSpec | None:
         """None for `null`."""
         return None if text == words.NO_VOLUME else self.of(name, text)
-
-
-def _no_overrides() -> Overrides:
-    from linerate.workload import Overrides
-
-    return Overrides()
 
 
 def _data(size: str, used: float, changed: float, transfer: str, seed: int) -> BackupSpec:

@@ -65,7 +65,7 @@ class _Reader:
             return
         if not self.managers:
             what = f"{entry.text}: no manager above it"
-            self._problems.error(entry.place, what, "write '" + "Manager ID, manager name above it")
+            self._problems.error(entry.place, what, "write 'Manager ID, manager name above it")
             self.managers.append(IcfManager(entry.place, ""))
         name = one_line(entry, self._problems)
         self._worker = IcfWorker(entry.place, name if name.isprintable() else printable(name))

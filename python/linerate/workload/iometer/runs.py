@@ -241,13 +241,15 @@ class _Builder:
         if first.random_percent and not first.align_bytes:
             message = (
                 f"{shown}: align 0: random places are on sectors of 512 bytes, as in Iometer, also where "
+                "storage has blocks of 4096 bytes inside; a volume with 4096-byte sectors refuses it: "
+                "write 4096 as align"
             )
-            message += "storage has blocks of 4096 bytes inside; a volume with 4096-byte sectors refuses it: "
-            message += "write 4096 as align"
             problems.notice(first.place, message)
         if read_percent(specification.lines) < 100 and not one.worker.pattern:
-            message = f"{shown}: writes repeat one byte, as in Iometer (Data pattern 0): "
-            message += "an array that compresses stores little of them"
+            message = (
+                f"{shown}: writes repeat one byte, as in Iometer (Data pattern 0): "
+                "an array that compresses stores little of them"
+            )
             problems.notice(first.place, message)
         if first.random_percent < 100:
             for use in own:
@@ -255,6 +257,6 @@ class _Builder:
                 if sharing > 1:
                     message = (
                         f"{sharing} workers go through {use.disk.name}, each from a position of its own, as "
+                        "in Iometer: a cache may answer most of it"
                     )
-                    message += "in Iometer: a cache may answer most of it"
                     problems.notice(use.disk.place, message)
