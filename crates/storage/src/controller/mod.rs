@@ -35,8 +35,8 @@ use concat::Concat;
 use disks::DiskTable;
 use futures::future::{Either, select};
 use linerate_io::{Nanos, system::unix_time_s};
-use pools::{PoolEntry, SetsBelow};
-use sets::SetEntry;
+use pools::PoolEntry;
+use sets::{SetEntry, SetOrigin};
 use space::Spaces;
 use std::rc::Rc;
 
@@ -278,13 +278,10 @@ async fn open_pool(
     let below =
         spec.raid_sets.iter().map(|name| named(Noun::RaidSet, Some(name), sets, |one| &one.spec.name));
     let below: Vec<&SetEntry> = below.collect::<Result<_, _>>()?;
-    let known = SetsBelow {
-        are_new: below.iter().all(|entry| entry.is_new),
-        are_zeroed: below.iter().all(|entry| entry.is_zeroed),
-    };
+    let least = below.iter().map(|entry| entry.origin).min().unwrap_or(SetOrigin::Assembled);
     let disks = below.iter().map(|entry| Rc::<RaidSet>::clone(&entry.set) as Rc<dyn Disk>).collect();
     let disk = Concat::of(&spec.name, disks);
-    PoolEntry::open(runtime, assembly, spec, disk, known).await
+    PoolEntry::open(runtime, assembly, spec, disk, least).await
 }
 
 /// The entry of a name; without a name, the only entry.

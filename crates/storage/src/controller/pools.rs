@@ -4,6 +4,7 @@ use super::{
     assembly::{Assembly, begins_with_zeros},
     config::PoolSpec,
     error::StorageError,
+    sets::SetOrigin,
     status::PoolVolumeStatus,
 };
 use crate::{
@@ -26,15 +27,6 @@ async fn check_missing(assembly: &Assembly<'_>, pool: &str, disk: &dyn Disk) -> 
     }
 }
 
-/// What is known of the RAID sets of a pool.
-#[derive(Clone, Copy)]
-pub(super) struct SetsBelow {
-    /// All were made at this start.
-    pub(super) are_new: bool,
-    /// All were made at this start, of disks that hold zeros.
-    pub(super) are_zeroed: bool,
-}
-
 /// A pool and its configuration.
 pub(super) struct PoolEntry {
     pub(super) spec: PoolSpec,
@@ -42,19 +34,20 @@ pub(super) struct PoolEntry {
 }
 
 impl PoolEntry {
-    /// Opens the pool on a disk, or creates it if this is permitted: on sets that are new, or that are empty.
+    /// Opens the pool on a disk, or creates it if this is permitted: on sets that were all made at this start, or that
+    /// are empty. `sets`: the least of their origins.
     pub(super) async fn open(
         runtime: &Runtime,
         assembly: &Assembly<'_>,
         spec: PoolSpec,
         disk: Rc<dyn Disk>,
-        sets: SetsBelow,
+        sets: SetOrigin,
     ) -> Result<Self, StorageError> {
         let config = PoolConfig {
             page_bytes: u64::from(spec.page_bytes),
             warn_at: spec.warn_at,
             overcommit: spec.overcommit,
-            is_disk_zeroed: sets.are_zeroed,
+            is_disk_zeroed: sets == SetOrigin::MadeOfZeros,
             ..PoolConfig::new(&spec.name)
         };
         let fault = |error| StorageError::Pool { pool: spec.name.clone(), error };
@@ -63,7 +56,7 @@ impl PoolEntry {
         } else {
             match Pool::open(runtime.clone(), config.clone(), Rc::clone(&disk)).await {
                 Err(PoolError::NoPool(_)) => {
-                    if !sets.are_new {
+                    if sets == SetOrigin::Assembled {
                         check_missing(assembly, &spec.name, &*disk).await?;
                     }
                     Pool::create(runtime.clone(), config, disk).await

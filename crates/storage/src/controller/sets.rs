@@ -17,10 +17,18 @@ use std::rc::Rc;
 pub(super) struct SetEntry {
     pub(super) spec: RaidSetSpec,
     pub(super) set: Rc<RaidSet>,
-    /// It was made at this start.
-    pub(super) is_new: bool,
-    /// It was made at this start, of disks that hold zeros.
-    pub(super) is_zeroed: bool,
+    pub(super) origin: SetOrigin,
+}
+
+/// How a set came to be at this start. The order is that of what is known of its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SetOrigin {
+    /// It existed.
+    Assembled,
+    /// It was made.
+    Made,
+    /// It was made of disks that hold zeros.
+    MadeOfZeros,
 }
 
 /// The role of a disk in a RAID set.
@@ -38,12 +46,10 @@ impl SetEntry {
         spec: RaidSetSpec,
     ) -> Result<Self, StorageError> {
         let config = config(&spec);
-        // Disks in memory begin as zeros, and so do new files.
-        let is_zeroed = || spec.disks.iter().all(|name| assembly.disk_table.old_file(name).is_none());
-        let (set, is_new, is_zeroed) = match assembly.judge(&spec).await? {
+        let (set, origin) = match assembly.judge(&spec).await? {
             Verdict::Assemble(Parts { disks, mut spares }, new) => {
                 spares.extend(assembly.new_spares(&new).await);
-                (RaidSet::assemble(runtime.clone(), config, disks, spares).await, false, false)
+                (RaidSet::assemble(runtime.clone(), config, disks, spares).await, SetOrigin::Assembled)
             }
             Verdict::Create(absent) => {
                 let disk_table = assembly.disk_table;
@@ -55,11 +61,13 @@ impl SetEntry {
                 };
                 let (members, spares) = (disks(&spec.disks)?, disks(&spec.spares)?);
                 let set = RaidSet::create(runtime.clone(), config, members, spares).await;
-                (set, true, is_zeroed())
+                // Disks in memory begin as zeros, and so do new files.
+                let of_zeros = spec.disks.iter().all(|name| disk_table.old_file(name).is_none());
+                (set, if of_zeros { SetOrigin::MadeOfZeros } else { SetOrigin::Made })
             }
         };
         match set {
-            Ok(set) => Ok(Self { spec, set, is_new, is_zeroed }),
+            Ok(set) => Ok(Self { spec, set, origin }),
             Err(error) => Err(StorageError::Raid { set: spec.name, error }),
         }
     }
