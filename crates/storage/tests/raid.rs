@@ -190,13 +190,13 @@ fn copies_are_read_in_turn() {
         let set = create(&mut executor, &config(RaidLevel::Raid1), &disks);
         write(&mut executor, &set, 0, 4096, 1);
         let before: Vec<u64> = disks.iter().map(|disk| disk.stats().reads).collect();
-        for _ in 0..8 {
+        for _ in 0..32 {
             if set.read_nowait(0, 4096, &mut |_| ()).is_none() {
                 reads_as(&mut executor, &set, 0, 4096, 1);
             }
         }
         let reads = disks.iter().zip(before).map(|(disk, before)| disk.stats().reads - before);
-        assert_eq!(reads.collect::<Vec<_>>(), [4, 4]);
+        assert_eq!(reads.collect::<Vec<_>>(), [16, 16]);
     }
 }
 

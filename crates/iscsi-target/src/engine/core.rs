@@ -93,6 +93,13 @@ impl EngineCore {
         Some(FinishedOperation { tag: request.tag, outcome: OperationResult(Ok(output)), memory })
     }
 
+    /// Hint: this request is performed next.
+    pub(super) fn prefetch(&self, request: &OperationRequest) {
+        if let Some(state) = &self.state {
+            state.prefetch(request);
+        }
+    }
+
     /// Whether the thread has work now that it did not know of when it began to sleep.
     pub(super) fn has_news(&self) -> bool {
         self.tasks.has_news()

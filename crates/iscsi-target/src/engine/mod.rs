@@ -158,19 +158,27 @@ impl EngineHandle {
         requests: &mut Vec<OperationRequest>,
         finished: &mut Vec<FinishedOperation>,
     ) {
-        let (mut is_busy, mut has_news) = (false, false);
-        requests.retain_mut(|request| {
-            if is_busy {
-                return true;
+        let (mut is_busy, mut has_news, mut left) = (false, false, 0);
+        for at in 0..requests.len() {
+            if !is_busy {
+                let (before, after) = requests.split_at_mut(at + 1);
+                let visited = self.0.core.visit(|core| {
+                    // Its bytes are on their way from memory while this request is performed.
+                    after.first().inspect(|next| core.prefetch(next));
+                    (core.perform(now, &mut before[at]), core.has_news())
+                });
+                is_busy = visited.is_none();
+                let (done, news) = visited.unwrap_or_default();
+                has_news |= news;
+                if let Some(done) = done {
+                    finished.push(done);
+                    continue;
+                }
             }
-            let visited = self.0.core.visit(|core| (core.perform(now, request), core.has_news()));
-            is_busy = visited.is_none();
-            let (done, news) = visited.unwrap_or_default();
-            has_news |= news;
-            let is_left = done.is_none();
-            finished.extend(done);
-            is_left
-        });
+            requests.swap(left, at);
+            left += 1;
+        }
+        requests.truncate(left);
         if has_news {
             self.0.wake();
         }

@@ -100,6 +100,16 @@ impl EngineState {
         serve::perform_nowait(volume, &request.operation, &request.memory, &mut buffer)
     }
 
+    /// Hint: [`EngineState::serve_nowait`] of the same request follows soon.
+    pub(super) fn prefetch(&self, request: &OperationRequest) {
+        if let Operation::Read { offset_bytes } = request.operation
+            && let Some(Some(entry)) = self.volumes.borrow().get(request.volume as usize)
+        {
+            let len = request.memory.iter().map(|part| u64::from(part.len)).sum();
+            entry.volume.disk().prefetch(offset_bytes, len);
+        }
+    }
+
     pub(super) fn serve(self: &Rc<Self>, request: OperationRequest) {
         let output = self.serve_nowait(&request);
         let OperationRequest { volume, operation, memory, worker, tag } = request;

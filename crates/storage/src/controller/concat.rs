@@ -135,6 +135,12 @@ impl Disk for Concat {
         self.split(offset, len).try_for_each(|(disk, at, len)| disk.read_nowait(at, len, each))
     }
 
+    fn prefetch(&self, offset: u64, len: u64) {
+        if check_range(self, offset, len).is_ok() {
+            self.split(offset, len).for_each(|(disk, at, len)| disk.prefetch(at, len));
+        }
+    }
+
     fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
         check_range(self, offset, data.len() as u64).ok()?;
         let mut rest = data;

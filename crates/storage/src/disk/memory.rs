@@ -134,7 +134,7 @@ impl Disk for MemoryDisk {
     fn write(&self, offset: u64, data: Bytes, _durable: bool) -> Writing {
         let len = data.len() as u64;
         let written = self.check_range(offset, len).map(|()| {
-            self.pages.region.write(offset, &data);
+            self.pages.region.write_streaming(offset, &data);
             self.pages.count_write(len);
         });
         Box::pin(ready(written))
@@ -142,6 +142,12 @@ impl Disk for MemoryDisk {
 
     fn at_once(&self) -> Option<&dyn AtOnce> {
         Some(self)
+    }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        if check_range(self, offset, len).is_ok() {
+            self.pages.region.prefetch(offset, len);
+        }
     }
 
     fn flush(&self) -> Writing {
@@ -165,7 +171,7 @@ impl AtOnce for MemoryDisk {
     }
 
     fn write_now(&self, offset: u64, data: &[u8], _durable: bool) {
-        self.pages.region.write(offset, data);
+        self.pages.region.write_streaming(offset, data);
         self.pages.count_write(data.len() as u64);
     }
 }

@@ -83,6 +83,8 @@ pub trait Disk {
         self.at_once()?.read_now(offset, len, each);
         Some(())
     }
+    /// Hint: [`Disk::read_nowait`] of the same range follows soon. A disk in memory moves the bytes towards the processor.
+    fn prefetch(&self, _offset: u64, _len: u64) {}
     /// Writes without waiting. None: the write must wait, or something is wrong; some of it may be done. Then
     /// [`Disk::write`] writes all of it.
     fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {

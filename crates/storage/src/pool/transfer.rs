@@ -97,6 +97,15 @@ pub(crate) fn read_nowait(
     Some(())
 }
 
+/// See [`crate::Disk::prefetch`].
+pub(crate) fn prefetch(core: &Core, find: impl Fn(&Layers, u64) -> Found, offset: u64, len: u64) {
+    for piece in pieces(core.page_bytes(), offset, len) {
+        if let Found::Page { page, .. } = find(&core.map.borrow().layers, piece.index) {
+            core.disk.prefetch(core.layout.page_offset(page) + piece.start, piece.len);
+        }
+    }
+}
+
 fn read_piece(
     core: &Rc<Core>,
     found: Located,

@@ -90,6 +90,13 @@ impl Disk for PoolVolume {
         Some(())
     }
 
+    fn prefetch(&self, offset: u64, len: u64) {
+        let (core, volume) = (&self.core, &self.volume);
+        if transfer::check(core, volume.size_bytes.get(), offset, len).is_ok() {
+            transfer::prefetch(core, |layers, index| transfer::find(volume, layers, index), offset, len);
+        }
+    }
+
     fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
         let (core, volume, len) = (&self.core, &self.volume, data.len() as u64);
         volume.check().ok()?;

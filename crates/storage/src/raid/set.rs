@@ -361,6 +361,14 @@ impl Disk for RaidSet {
         Some(())
     }
 
+    fn prefetch(&self, offset: u64, len: u64) {
+        if check_range(self, offset, len).is_ok() {
+            self.striping
+                .runs(offset, len)
+                .for_each(|run| self.groups[run.group].prefetch(run.offset, run.len));
+        }
+    }
+
     fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
         let len = data.len() as u64;
         check_range(self, offset, len).ok()?;

@@ -6,7 +6,7 @@
 
 use super::{
     GROUP_LOCK, Group,
-    geometry::{Geometry, Rows, UNIT},
+    geometry::{Geometry, Piece, Rows, UNIT},
     state::{Hold, Slot, SlotState},
     write::Way,
 };
@@ -15,6 +15,8 @@ use std::{ops::Range, rc::Rc};
 
 /// Most data blocks of a stripe.
 const DATA_MAX: usize = 32;
+/// Reads that one copy serves before the next copy does.
+const READS_PER_TURN: usize = 8;
 
 /// Buffers that are used again.
 #[derive(Default)]
@@ -71,7 +73,7 @@ impl Group {
             }
             let (rows, end) = (piece.rows(), piece.from + piece.len);
             let mut at = rows.from;
-            self.read_position_nowait(rows, self.choose(piece), &mut |bytes| {
+            self.read_position_nowait(rows, self.choose_nowait(piece), &mut |bytes| {
                 let next = at + bytes.len() as u64;
                 let (first, last) = (piece.from.max(at), end.min(next));
                 if first < last {
@@ -82,6 +84,29 @@ impl Group {
             self.next_turn();
         }
         Some(())
+    }
+
+    /// See [`Disk::prefetch`].
+    pub(in super::super) fn prefetch(&self, offset: u64, len: u64) {
+        if let Some((disk, start)) = self.plain() {
+            return disk.prefetch(start + offset, len);
+        }
+        for piece in self.geometry.pieces(offset, len) {
+            let slot = self.geometry.slot(piece.stripe, self.choose_nowait(piece));
+            if let Some(disk) = self.usable(slot, piece.stripe) {
+                disk.prefetch(self.geometry.place(piece.rows()), piece.rows().len);
+            }
+        }
+    }
+
+    /// The position of a read that does not wait. A copy's turn is several reads long, so that [`Disk::prefetch`] finds the
+    /// same one in most cases.
+    fn choose_nowait(&self, piece: Piece) -> usize {
+        if self.geometry.code != Code::Copies {
+            return piece.position;
+        }
+        let slot = self.turn.get() / READS_PER_TURN % self.geometry.members;
+        if self.usable(slot, piece.stripe).is_some() { slot } else { self.choose(piece) }
     }
 
     /// Passes the bytes of a position on, if they are right by their checksums.
