@@ -1,8 +1,8 @@
 """Workload: what a run does to its volumes, and the files that say so.
 
 Open this file first. `load_workload` reads a vdbench parameter file, a fio job file, a configuration of Iometer, a
-command of diskspd or sqlio, a Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data
-plane takes as JSON.
+command of diskspd or sqlio, a Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each
+with a `RunSpec` that the data plane takes as JSON.
 
     plan = load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
     run = plan.next(None)
@@ -11,9 +11,9 @@ plane takes as JSON.
         run = plan.next(result)
 
 The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command line
-changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/`, `iometer/` and `diskspd/` the readers, `presets` the published
-workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the accepted
-form.
+changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/`, `iometer/` and `diskspd/` the readers, `presets`
+the published workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the
+accepted form.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ def load_workload(
     lenient: Lenient = "auto",
     overrides: Overrides | None = None,
 ) -> RunPlan:
-    """The plan of a workload file, of several vdbench files read as one, of the words of a command of diskspd or sqlio,
-    or of a preset.
+    """The plan of a workload file, of several vdbench files read as one, of the words of a command of diskspd or
+    sqlio, or of a preset.
 
-    `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`, a script's for `%name%`. `lenient` says how a vdbench
-    file is read: True forgives blanks after commas and the like with a warning each, False reads exactly as vdbench
-    does, "auto" is lenient only for a file that shows these patterns. Raises UserError.
+    `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`, a script's for `%name%`.
+    `lenient` says how a vdbench file is read: True forgives blanks after commas and the like with a warning each,
+    False reads exactly as vdbench does, "auto" is lenient only for a file that shows these patterns. Raises
+    UserError.
     """
     if not isinstance(source, str | Path) and source and is_command(source):
         _refuse_substitutions(substitutions, str(source[0]))

@@ -29,8 +29,8 @@ _GROUPS = ("iscsi", "smb", "multipath")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The workload that was asked for: files, the words of a command of diskspd or sqlio, or a preset, and values for its
-    names."""
+    """The workload that was asked for: files, the words of a command of diskspd or sqlio, or a preset, and values for
+    its names."""
 
     files: tuple[str, ...]
     preset: str | None

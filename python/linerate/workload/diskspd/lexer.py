@@ -1,7 +1,7 @@
 """From a script or a command line to the commands in it: tool, words, line.
 
-Scripts are not run. Commands of diskspd and sqlio are taken out of them line by line, whatever stands around them. Loops
-of cmd.exe over written values (`for %%b in (8 64) do ..`, `for /l`) are unrolled, and names that `set` gave a value are
+Scripts are not run. Commands of diskspd and sqlio are taken out of them line by line, whatever is around them. Loops of
+cmd.exe over written values (`for %%b in (8 64) do ..`, `for /l`) are unrolled, and names that `set` gave a value are
 replaced. A word whose value only a running script would know is refused.
 """
 
@@ -29,7 +29,6 @@ _VARIABLE = re.compile(r"%%?\w|![\w]+!|\$[\w{(]")
 _WORD_END = re.compile(r"[<>|&;]")
 _LINE_ENDS = {".ps1": "`"}
 """What makes a command go on in the next line; others: `^`."""
-_FROM_FILE = re.compile(rb"\xff\xfe|\xfe\xff|\xef\xbb\xbf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,6 @@ class CommandLine:
     place: SourceLocation
     tool: ToolName
     words: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The command in one line."""
-        return " ".join((self.tool, *(f'"{word}"' if " " in word else word for word in self.words)))
 
 
 def is_command_name(word: str) -> bool:
@@ -73,9 +67,7 @@ def _tool(name: str) -> ToolName:
     return "sqlio" if name.lower() == "sqlio" else "diskspd"
 
 
-def read_commands(
-    path: Path, substitutions: Mapping[str, str], problems: Problems
-) -> Iterator[CommandLine]:
+def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
     """The commands of a file in order. Raises UserError if it is no text or too large."""
     try:
         with path.open("rb") as file:
@@ -124,9 +116,7 @@ def _joined(text: str, end: str) -> Iterator[tuple[int, str]]:
 def _commands(
     place: SourceLocation, line: str, values: dict[str, str], problems: Problems
 ) -> Iterator[CommandLine]:
-    count = 0
-    for plain in _unrolled(line):
-        count += 1
+    for count, plain in enumerate(_unrolled(line), start=1):
         if count > LOOP_COMMANDS_MAX:
             problems.error(place, f"more than {LOOP_COMMANDS_MAX:,} turns of a loop", "write a shorter loop")
             return

@@ -17,9 +17,7 @@ _PATTERN_RATIO = 512.0
 """Write data of a repeated pattern: as compressible as the data plane makes it."""
 
 
-def steps_of(
-    commands: Sequence[CommandSettings], overrides: Overrides, problems: Problems
-) -> list[PlanStep]:
+def steps_of(commands: Sequence[CommandSettings], overrides: Overrides, problems: Problems) -> list[PlanStep]:
     """The steps in order; empty after a problem was noted."""
     if len(commands) > RUNS_MAX:
         problems.error(commands[0].place, f"more than {RUNS_MAX:,} commands", "split the file")

@@ -14,6 +14,7 @@ from linerate.workload.units import size_text
 
 SECTOR_BYTES = 512
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
 _NUMBER_MAX = 1 << 62
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
@@ -33,9 +34,7 @@ class CommandTarget:
 class CommandSettings:
     """What a command asks for. Sizes in bytes; the used part of a target is [base, end), None: up to its end."""
 
-    place: SourceLocation
-    tool: ToolName
-    text: str
+    command: CommandLine
     size_bytes: int
     outstanding: int
     threads: int
@@ -58,6 +57,16 @@ class CommandSettings:
     compresses: bool = True
     seed: int = 0
     targets: list[CommandTarget] = field(default_factory=list)
+
+    @property
+    def place(self) -> SourceLocation:
+        """Where the command is."""
+        return self.command.place
+
+    @property
+    def tool(self) -> ToolName:
+        """Whose command it is."""
+        return self.command.tool
 
 
 def read_settings(command: CommandLine, problems: Problems) -> CommandSettings | None:
@@ -98,10 +107,18 @@ def _take(
             value = next(words, "")  # sqlio takes the next word
         if row.form is ValueForm.NOTHING and value:
             problems.error(command.place, f"{shorten(word)}: {command.tool} has no such option", "correct it")
-        elif row.key in values and row.key != "caching":
-            problems.error(command.place, f"{shorten(word)}: given twice", "give each option once")
-        else:
+        elif not value and row.form in _NEEDS_VALUE:
+            problems.error(
+                command.place,
+                f"{shorten(word)}: no value",
+                f"write it behind -{row.letters}, without a blank",
+            )
+        elif row.key == "caching":
             values[row.key] = values.get(row.key, "") + value
+        else:
+            if values.get(row.key, value) != value:
+                problems.notice(command.place, f"{shorten(word)}: given twice; the last one counts")
+            values[row.key] = value
 
 
 class _Reader:
@@ -123,22 +140,22 @@ class _Reader:
 
     def _sqlio(self) -> CommandSettings:
         direction, order = self._values.get("direction", "").upper(), self._values.get("order", "").lower()
-        if "read_percent" not in self._values and direction not in ("R", "W"):
-            self._error("no -kR or -kW", "write one")
+        if direction not in ("", "R", "W"):
+            self._error(f"-k{shorten(direction)}", "write -kR or -kW")
         if order not in ("random", "sequential"):
-            reason = f"-f{shorten(order)}: stripes are not made" if order else "no -frandom or -fsequential"
-            self._error(reason, "write -frandom or -fsequential")
+            what = f"-f{shorten(order)}" if order else "no -f, which means stripes of 64 blocks"
+            self._error(f"{what}: stripes are not made", "write -frandom or -fsequential")
         caching = (self._values.get("caching") or "N").upper()
         if caching not in ("N", "Y", "H", "S"):
             self._error(f"-B{shorten(caching)}", "write -BN, -BY, -BH or -BS")
         return CommandSettings(
-            **self._common(),
+            command=self._command,
             size_bytes=self._number("size_kib", 2) << 10,
             outstanding=self._number("outstanding", 1),
             threads=self._number("threads", 1),
             duration_s=self._number("duration_s", 30),
             warmup_s=0,
-            read_percent=self._percent("read_percent", 100 if direction == "R" else 0),
+            read_percent=self._percent("read_percent", 0 if direction == "W" else 100),
             random_percent=100 if order == "random" else 0,
             direct=caching in ("N", "H"),
             durable_writes=caching in ("N", "S"),
@@ -154,9 +171,11 @@ class _Reader:
         self._check_strides()
         data = self._values.get("data", "")
         if "," in data:
-            self._error(f"-Z{shorten(data)}: write data from a file is not made", "write -Zr, or a size alone")
+            self._error(
+                f"-Z{shorten(data)}: write data from a file is not made", "write -Zr, or a size alone"
+            )
         return CommandSettings(
-            **self._common(),
+            command=self._command,
             size_bytes=self._block_bytes,
             outstanding=self._number("outstanding", 2),
             threads=self._number("threads", 1),
@@ -186,9 +205,6 @@ class _Reader:
                 self._error(reason, f"write -{letters}")
         if "parallel" in self._values and self._number("outstanding", 2) > 1:
             self._error("-p is not supported: I/Os in flight go to different places", "write -o1 with it")
-
-    def _common(self) -> dict[str, object]:
-        return {"place": self._command.place, "tool": self._command.tool, "text": self._command.text}
 
     def _error(self, what: str, accepted: str) -> None:
         self._problems.error(self._command.place, f"{self._command.tool}: {what}", accepted)
@@ -229,12 +245,14 @@ class _Reader:
     def _grid(self) -> int:
         grid = self._size("random_grid", self._block_bytes)
         if grid % SECTOR_BYTES:
-            self._error(f"-r{self._values['random_grid']}: not a multiple of {SECTOR_BYTES} bytes", "write 4K")
+            self._error(
+                f"-r{self._values['random_grid']}: not a multiple of {SECTOR_BYTES} bytes", "write 4K"
+            )
         return grid
 
     def _caching(self) -> set[str]:
         letters = set(self._values.get("caching", "").lower())
-        if "caching" in self._values and not letters or "uncached" in self._values:
+        if ("caching" in self._values and not letters) or "uncached" in self._values:
             letters |= {"h"} if "uncached" in self._values else {"u"}
         if wrong := letters - set("bhruw"):
             what = "memory-mapped I/O is not made" if "m" in wrong else "no such letter"
@@ -263,7 +281,9 @@ def _targets(
     else:
         drives = [f"{letter}:" for letter in re.sub(r"[,:\s]", "", values.get("drives", ""))]
         raw = [f"{one}:" if one.isalpha() else f"#{one}" for one in _listed(values.get("raw_drives", ""))]
-        files = [drive + word for drive in drives for word in words or ["\\testfile.dat"]] if drives else words
+        files = (
+            [drive + word for drive in drives for word in words or ["\\testfile.dat"]] if drives else words
+        )
         targets = [CommandTarget(text, place) for text in (*files, *raw)]
     if not targets and not any(where.startswith(f"{place}: ") for where, _ in problems.errors):
         problems.error(place, f"{command.tool}: no file or drive", "name one behind the options")
@@ -286,7 +306,9 @@ def _of_parameter_file(command: CommandLine, name: str, problems: Problems) -> I
         return
     for number, line in enumerate(lines, start=1):
         place = SourceLocation(str(path), number)
-        found = re.fullmatch(r'\s*("[^"]+"|\S+)\s+(\d{1,5})(?:\s+(\S+))?(?:\s+(\d{1,9}))?\s*', line.partition("#")[0])
+        found = re.fullmatch(
+            r'\s*("[^"]+"|\S+)\s+(\d{1,5})(?:\s+(\S+))?(?:\s+(\d{1,9}))?\s*', line.partition("#")[0]
+        )
         if found is not None:
             size = int(found[4]) << 20 if found[4] else None
             yield CommandTarget(found[1].strip('"'), place, int(found[2]) or 1, size)
@@ -301,13 +323,18 @@ def _check(settings: CommandSettings, problems: Problems) -> None:
         problems.error(settings.place, f"{settings.tool}: {what}", accepted)
 
     if settings.size_bytes % SECTOR_BYTES:
-        error(f"size {settings.size_bytes}: not a multiple of {SECTOR_BYTES} bytes", "disks move whole sectors")
+        error(
+            f"size {settings.size_bytes}: not a multiple of {SECTOR_BYTES} bytes", "disks move whole sectors"
+        )
     if settings.is_interlocked and settings.random_percent:
         error("-si with -r or -rs", "write one of them")
     if settings.end_bytes is not None and settings.end_bytes - settings.base_bytes < settings.size_bytes:
-        error(f"no room for an I/O of {size_text(settings.size_bytes)} in the used part", "write a larger -c or -f")
-    if (settings.pause_s > 0) != (settings.burst > 0):
-        error("-i and -j go together", "write both")
+        error(
+            f"no room for an I/O of {size_text(settings.size_bytes)} in the used part",
+            "write a larger -c or -f",
+        )
+    if settings.pause_s and not settings.burst:
+        error("-j without -i", "write -i too: so many I/Os, then the pause")
     if settings.pause_s and settings.outstanding > 1:
         what = "-i and -j with several I/Os in flight is not supported: a thread pauses as a whole"
         error(what, "write -o1, or leave them out")

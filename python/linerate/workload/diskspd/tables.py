@@ -1,7 +1,7 @@
 """The options of diskspd and sqlio as data: spelling, value, what Linerate does with them.
 
-diskspd's are those of version 2.2, from its own help and wiki; sqlio's are those of 1.5, with `-T` of sqlio2. Letters are
-compared as they are, because `-r` and `-R` differ. docs/diskspd.md is made from these rows.
+diskspd's are those of version 2.2, from its own help and wiki; sqlio's are those of 1.5, with `-T` of sqlio2. Letters
+are compared as they are, because `-r` and `-R` differ. docs/diskspd.md is made from these rows.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class CommandOption:
     key: str = ""
 
 
-def _does(
-    tool: ToolName, letters: str, form: ValueForm, key: str, meaning: str
-) -> CommandOption:
+def _does(tool: ToolName, letters: str, form: ValueForm, key: str, meaning: str) -> CommandOption:
     return CommandOption(tool, letters, form, meaning, OptionEffect.DOES, key)
 
 
@@ -73,21 +71,21 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("diskspd", "s", ValueForm.OPTIONAL_SIZE, "stride", "sequential; the stride is the size of an I/O"),
     _does("diskspd", "T", ValueForm.SIZE, "thread_stride_bytes", "distance of the threads' first places (0)"),
     _does("diskspd", "B", ValueForm.ANYTHING, "base", "first byte of the used part, and `:length`"),
-    _does("diskspd", "c", ValueForm.SIZE, "create_bytes", "size of the file, which is made; of a volume its used part"),
+    _does("diskspd", "c", ValueForm.SIZE, "create_bytes", "size of the file, which is made; else the used part"),
     _none("diskspd", "fr", "hint to Windows: random", ValueForm.NOTHING),
     _none("diskspd", "fs", "hint to Windows: sequential", ValueForm.NOTHING),
     _none("diskspd", "ft", "hint to Windows: a temporary file", ValueForm.NOTHING),
     _does("diskspd", "f", ValueForm.SIZE, "end_bytes", "end of the used part"),
     _does("diskspd", "d", ValueForm.NUMBER, "duration_s", "measured time (10)"),
     _does("diskspd", "W", ValueForm.NUMBER, "warmup_s", "warm-up (5)"),
-    _does("diskspd", "C", ValueForm.NUMBER, "cooldown_s", "the load ends with the measured time; a notice says so"),
-    _does("diskspd", "g", ValueForm.ANYTHING, "rate", "rate per thread and target: bytes per ms, or with `i` I/Os per s"),
+    _none("diskspd", "C", "the load ends with the measured time"),
+    _does("diskspd", "g", ValueForm.ANYTHING, "rate", "rate per thread and target: bytes/ms, or I/Os/s with `i`"),
     _does("diskspd", "i", ValueForm.NUMBER, "burst", "I/Os of a burst; with `-j`"),
     _does("diskspd", "j", ValueForm.NUMBER, "pause_ms", "pause between bursts; with `-o1`"),
     _does("diskspd", "S", ValueForm.LETTERS, "caching", "`h`, `u`: past the cache; `h`, `w`: written through"),
     _does("diskspd", "h", ValueForm.NOTHING, "uncached", "as `-Sh`"),
     _does("diskspd", "Zr", ValueForm.NOTHING, "random_data", "write data does not compress"),
-    _does("diskspd", "Z", ValueForm.ANYTHING, "data", "write data: zeros; with a size it does not compress; not from a file"),
+    _does("diskspd", "Z", ValueForm.ANYTHING, "data", "write data: zeros; random with a size; no file"),
     _does("diskspd", "z", ValueForm.OPTIONAL_NUMBER, "seed", "seed; without a number 1"),
     _does("diskspd", "p", ValueForm.NOTHING, "parallel", "with one I/O in flight only"),
     _none("diskspd", "D", "intervals are always kept"),
@@ -105,14 +103,14 @@ OPTIONS: tuple[CommandOption, ...] = (
     _refused("diskspd", "O", "a queue that several targets share is not made; write -o"),
     _refused("diskspd", "X", "XML profiles are not read; write their options"),
     _refused("diskspd", "y", "events of Windows cannot be waited for"),
-    _does("sqlio", "k", ValueForm.LETTERS, "direction", "`R` reads or `W` writes"),
+    _does("sqlio", "k", ValueForm.LETTERS, "direction", "`R` reads (default) or `W` writes"),
     _does("sqlio", "T", ValueForm.PERCENT, "read_percent", "share of reads (sqlio2)"),
     _does("sqlio", "s", ValueForm.NUMBER, "duration_s", "measured time (30)"),
     _does("sqlio", "f", ValueForm.ANYTHING, "order", "`random` or `sequential`; stripes are refused"),
     _does("sqlio", "b", ValueForm.NUMBER, "size_kib", "size of an I/O in KiB (2)"),
     _does("sqlio", "o", ValueForm.NUMBER, "outstanding", "I/Os in flight per thread and file (1)"),
     _does("sqlio", "t", ValueForm.NUMBER, "threads", "threads per file (1)"),
-    _does("sqlio", "B", ValueForm.LETTERS, "caching", "`N` (default), `H`: past the cache; `N`, `S`: written through; `Y`"),
+    _does("sqlio", "B", ValueForm.LETTERS, "caching", "`N` (default), `H`: past the cache; `N`, `S`: durable; `Y`"),
     _does("sqlio", "F", ValueForm.ANYTHING, "parameter_file", "files with their threads and sizes in MB"),
     _does("sqlio", "d", ValueForm.ANYTHING, "drives", "the file is on each of these drives"),
     _does("sqlio", "R", ValueForm.ANYTHING, "raw_drives", "raw drives"),

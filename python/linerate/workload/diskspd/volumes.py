@@ -1,7 +1,7 @@
 """Targets of commands as volumes: disk1, disk2, .. in the order of the file.
 
-Threads of a command that go through a target in order have a volume each, `disk1.t2` for the second thread, because each
-has a position of its own. Otherwise all threads share the volume's queue.
+Threads of a command that go through a target in order have a volume each, `disk1.t2` for the second thread, because
+each has a position of its own. Otherwise all threads share the volume's queue.
 """
 
 from __future__ import annotations

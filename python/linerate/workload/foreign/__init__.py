@@ -13,7 +13,8 @@ FileKind = Literal["diskspd", "fio", "iometer", "vdbench"]
 _HEAD_BYTES = 65_536
 _HINT = (
     "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md), a configuration of Iometer "
-    "(docs/iometer.md), a script with commands of diskspd or sqlio (docs/diskspd.md) or a TOML file (docs/workload.md)"
+    "(docs/iometer.md), a script with commands of diskspd or sqlio (docs/diskspd.md) "
+    "or a TOML file (docs/workload.md)"
 )
 _IOMETER = re.compile(
     rb"(\xef\xbb\xbf)?\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE
@@ -33,8 +34,11 @@ _COMMENTS = ("#", ";", "*", "/")
 
 
 def kind_of_file(path: Path) -> FileKind:
-    """diskspd for a script of Windows, or a file with a command of diskspd or sqlio; iometer for a file that begins as a configuration of Iometer, or whose name ends with .icf; fio for one whose
-    first line that is no comment is a section, or whose name ends with .fio or .job; else vdbench.
+    """Which reader takes a file.
+
+    diskspd: a script of Windows, or a file with a command of diskspd or sqlio. iometer: a file that begins as a
+    configuration of Iometer, or whose name ends with .icf. fio: one whose first line that is no comment is a section,
+    or whose name ends with .fio or .job. vdbench: all others.
 
     Raises UserError for a file of another tool, named.
     """
