@@ -64,7 +64,7 @@ def run(
     page: Page = False,
     json: flags.Json = False,
 ) -> None:
-    """Run a workload file (vdbench, fio, Iometer, TOML), a preset or a study: on iSCSI LUNs, files or block devices."""
+    """Run a workload file (vdbench, fio, Iometer, TOML), a preset, a study, or behind -- a diskspd or sqlio command."""
     if _is_study(words or [], preset, quick, blocks):
         _study(words or [], overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return

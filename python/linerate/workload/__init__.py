@@ -1,8 +1,8 @@
 """Workload: what a run does to its volumes, and the files that say so.
 
 Open this file first. `load_workload` reads a vdbench parameter file, a fio job file, a configuration of Iometer, a
-Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each with a `RunSpec` that the data
-plane takes as JSON.
+command of diskspd or sqlio, a Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each
+with a `RunSpec` that the data plane takes as JSON.
 
     plan = load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
     run = plan.next(None)
@@ -11,9 +11,9 @@ plane takes as JSON.
         run = plan.next(result)
 
 The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command line
-changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/` and `iometer/` the readers, `presets` the published
-workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the accepted
-form.
+changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/`, `iometer/` and `diskspd/` the readers, `presets`
+the published workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the
+accepted form.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from linerate.errors import UserError
+from linerate.workload.diskspd import is_command_name, load_command, load_commands
 from linerate.workload.fio import load_fio
 from linerate.workload.foreign import kind_of_file
 from linerate.workload.iometer import load_iometer
@@ -46,6 +47,7 @@ __all__ = [
     "StepResult",
     "StreamSpec",
     "VolumeSpec",
+    "is_command",
     "load_workload",
 ]
 
@@ -59,12 +61,17 @@ def load_workload(
     lenient: Lenient = "auto",
     overrides: Overrides | None = None,
 ) -> RunPlan:
-    """The plan of a workload file, of several vdbench files read as one, or of a preset.
+    """The plan of a workload file, of several vdbench files read as one, of the words of a command of diskspd or
+    sqlio, or of a preset.
 
-    `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`. `lenient` says how a vdbench
-    file is read: True forgives blanks after commas and the like with a warning each, False reads exactly as vdbench
-    does, "auto" is lenient only for a file that shows these patterns. Raises UserError.
+    `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`, a script's for `%name%`.
+    `lenient` says how a vdbench file is read: True forgives blanks after commas and the like with a warning each,
+    False reads exactly as vdbench does, "auto" is lenient only for a file that shows these patterns. Raises
+    UserError.
     """
+    if not isinstance(source, str | Path) and source and is_command(source):
+        _refuse_substitutions(substitutions, str(source[0]))
+        return load_command([str(word) for word in source], overrides=overrides)
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(one) for one in source]
     if not paths:
         raise UserError("no workload file is given", "name a file, or a preset: " + ", ".join(PRESETS))
@@ -82,14 +89,21 @@ def load_workload(
         raise UserError(f"{missing}: {what}", "give a workload file, or a preset: " + ", ".join(PRESETS))
     kinds = [kind_of_file(path) for path in paths]
     if len(paths) > 1 and any(kind != "vdbench" for kind in kinds):
-        hint = "give one job file of fio, or one configuration of Iometer"
+        hint = "give one job file of fio, one configuration of Iometer, or one script"
         raise UserError(f"{paths[0]}: only vdbench files can be read as one", hint)
     if kinds[0] == "fio":
         return load_fio(paths[0], substitutions=substitutions, overrides=overrides)
     if kinds[0] == "iometer":
         _refuse_substitutions(substitutions, str(paths[0]))
         return load_iometer(paths[0], overrides=overrides)
+    if kinds[0] == "diskspd":
+        return load_commands(paths[0], substitutions=substitutions, overrides=overrides)
     return load_vdbench(paths, substitutions=substitutions, lenient=lenient, overrides=overrides)
+
+
+def is_command(words: Sequence[str | Path]) -> bool:
+    """Whether words are a command of diskspd or sqlio: its name, which is no file here, and something behind it."""
+    return len(words) > 1 and is_command_name(str(words[0])) and not Path(words[0]).is_file()
 
 
 def _refuse_substitutions(substitutions: Mapping[str, str] | None, what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from linerate.cli.job.fit import Fitted, fitted_targets
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
-from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, SmbSpec, load_workload
+from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, SmbSpec, is_command, load_workload
 from linerate.workload.fewer import volume_names
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.units import SIZE_FORM, parse_size
@@ -28,7 +29,8 @@ _GROUPS = ("iscsi", "smb", "multipath")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The workload that was asked for: files or a preset, and values for its names."""
+    """The workload that was asked for: files, the words of a command of diskspd or sqlio, or a preset, and values for
+    its names."""
 
     files: tuple[str, ...]
     preset: str | None
@@ -37,6 +39,8 @@ class Asked:
     @classmethod
     def of(cls, words: Sequence[str], preset: str | None) -> Self:
         """From the words of the command line: NAME=VALUE unless there is a file of that name."""
+        if preset is None and is_command(words):
+            return cls(tuple(words), None, {})
         pairs = [word for word in words if "=" in word and not Path(word).exists()]
         files = tuple(word for word in words if word not in pairs)
         if preset is None and not files:
@@ -60,6 +64,8 @@ class Asked:
 
     def workload_source(self) -> WorkloadSource:
         """For the manifest: the name and the text as it was."""
+        if is_command(self.files):
+            return WorkloadSource(name=self.files[0], format="", text=shlex.join(self.files))
         texts = [Path(file).read_text("utf-8", errors="replace") for file in self.files]
         name = self.preset or " ".join(self.files)
         return WorkloadSource(name=name, format="preset" if self.preset else "", text="\n".join(texts))

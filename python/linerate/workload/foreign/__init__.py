@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from linerate.errors import UserError
+from linerate.workload.diskspd import is_script
 
-FileKind = Literal["fio", "iometer", "vdbench"]
-_HEAD_BYTES = 4096
+FileKind = Literal["diskspd", "fio", "iometer", "vdbench"]
+_HEAD_BYTES = 65_536
 _HINT = (
     "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md), a configuration of Iometer "
-    "(docs/iometer.md) or a TOML file (docs/workload.md)"
+    "(docs/iometer.md), a script with commands of diskspd or sqlio (docs/diskspd.md) "
+    "or a TOML file (docs/workload.md)"
 )
 _IOMETER = re.compile(
     rb"(\xef\xbb\xbf)?\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE
@@ -27,12 +29,16 @@ _FOREIGN = (
     (re.compile(rb"#!"), "a script"),
     (re.compile(rb"\x7fELF|\x1f\x8b|PK\x03\x04|BZh|\xfd7zXZ|\x28\xb5\x2f\xfd"), "a program or an archive"),
 )
+_SCRIPTS = (".bat", ".cmd", ".ps1")
 _COMMENTS = ("#", ";", "*", "/")
 
 
 def kind_of_file(path: Path) -> FileKind:
-    """iometer for a file that begins as a configuration of Iometer, or whose name ends with .icf; fio for one whose
-    first line that is no comment is a section, or whose name ends with .fio or .job; else vdbench.
+    """Which reader takes a file.
+
+    diskspd: a script of Windows, or a file with a command of diskspd or sqlio. iometer: a file that begins as a
+    configuration of Iometer, or whose name ends with .icf. fio: one whose first line that is no comment is a section,
+    or whose name ends with .fio or .job. vdbench: all others.
 
     Raises UserError for a file of another tool, named.
     """
@@ -43,6 +49,8 @@ def kind_of_file(path: Path) -> FileKind:
         return "vdbench"  # reported when it is read
     if path.suffix.lower() == ".icf" or _IOMETER.match(head):
         return "iometer"
+    if path.suffix.lower() in _SCRIPTS or is_script(head):
+        return "diskspd"
     for pattern, what in _FOREIGN:
         if pattern.match(head):
             raise UserError(f"{path}: {what}, which Linerate does not read", _HINT)

@@ -1,0 +1,50 @@
+"""Command lines of diskspd and sqlio, alone or in scripts (.cmd, .bat, .ps1, .txt).
+
+Open this file first. The stages, each in a file of its own: `lexer` (a script to commands), `tables` (options as data),
+`settings` (what a command asks for), `volumes` and `runs` (the steps of a plan). docs/diskspd.md says what each option
+does; `documentation` makes it from the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from linerate.errors import UserError
+from linerate.workload.diskspd.lexer import CommandLine, command_of, is_command_name, is_script, read_commands
+from linerate.workload.diskspd.runs import steps_of
+from linerate.workload.diskspd.settings import CommandSettings, read_settings
+from linerate.workload.overrides import Overrides
+from linerate.workload.plan import RunPlan
+from linerate.workload.problems import Problems
+
+__all__ = ["is_command_name", "is_script", "load_command", "load_commands"]
+
+
+def load_command(words: Sequence[str], *, overrides: Overrides | None = None) -> RunPlan:
+    """The plan of one command: the tool's name, options, targets. Raises UserError with everything that is wrong."""
+    command = command_of(words)
+    return _plan(command.tool, [command], overrides or Overrides(), Problems())
+
+
+def load_commands(
+    path: Path, *, substitutions: Mapping[str, str] | None = None, overrides: Overrides | None = None
+) -> RunPlan:
+    """The plan of a script with commands; `substitutions` are values of its names. Raises UserError with everything
+    that is wrong."""
+    problems = Problems()
+    commands = read_commands(path, substitutions or {}, problems)
+    return _plan(path.stem, commands, overrides or Overrides(), problems, str(path))
+
+
+def _plan(
+    name: str, commands: Iterable[CommandLine], overrides: Overrides, problems: Problems, path: str = ""
+) -> RunPlan:
+    found: list[CommandSettings | None] = [read_settings(command, problems) for command in commands]
+    problems.raise_if_any()
+    settings = [one for one in found if one is not None]
+    if not settings:
+        raise UserError(f"{path}: no command of diskspd or sqlio", "write commands with options and targets")
+    steps = steps_of(settings, overrides, problems)
+    problems.raise_if_any()
+    return overrides.apply(RunPlan(name, steps, problems.notices))

@@ -1,0 +1,85 @@
+"""docs/diskspd.md: what the reader does with a command, with tables made from `tables`.
+
+`python -m linerate.workload.diskspd.documentation > docs/diskspd.md` writes it; a test holds the page against it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from linerate.workload.diskspd.tables import OPTIONS, OptionEffect, ToolName, ValueForm
+
+_HEAD = """\
+# Commands of diskspd and sqlio
+
+Linerate runs command lines of diskspd (2.2) and of sqlio (1.5, and `-T` of sqlio2) unchanged: behind `--`, or in a
+script (`.cmd`, `.bat`, `.ps1`, or a text with such lines). This page says what each option does here, and what is
+refused and why. Its tables are made from the reader's own.
+
+```
+linerate run diskspd --target /dev/sdb -- -b8K -d60 -o32 -t4 -r -w30 -Sh E:\\io.dat   # one command
+linerate run tests.cmd --map disk1=iscsi://10.0.0.5/iqn.2026-11.lab:disks/0    # all commands of a script, in order
+linerate run tests.cmd DURATION=60 --target null:8g --dry-run                         # what it would do
+```
+
+What changes the load and is not supported is refused with its line and the reason. XML profiles and results in
+diskspd's form are not there.
+
+## Where the volumes are
+
+The targets of all commands are the volumes `disk1`, `disk2`, .. in the order of the file. They are files and drives
+of the host where the commands ran, so `--map NAME=TARGET` or `--target` says where each one is here: by its name,
+by the text of the command (`E:\\io.dat`, `#1`), or by a pattern with one `*`. A target that is a path such as
+/dev/sdb, or a URL, needs no `--map`. [Targets](workload.md#targets) and [what a run
+overwrites](workload.md#what-a-run-overwrites) apply here too: a command that writes asks before it overwrites.
+
+A file that does not exist is made if `-c`, `-f`, a size in sqlio's parameter file or `--size` gives its bytes, and
+never in `/dev`. It is made unwritten: diskspd would fill its file first. On a volume that is there, these sizes are
+the used part.
+
+## How a script is read
+
+- A script is not run. Its commands are found line by line, and each one is a run, in the order of the file.
+  `timeout`, `echo` and all other lines are left out, and so is what comes behind `>`, `|`, `&` or `;`.
+- `^` (in `.ps1` a backquote) at the end of a line joins it with the next one.
+- `for %%b in (8 64) do ..` and `for /l %%o in (1,1,8) do ..` in one line are unrolled. Values that `set NAME=..` or
+  `$name = ..` gave in earlier lines are filled in, and so are those of `NAME=VALUE` behind the file. A word whose
+  value only a running script would know is refused.
+- Lines behind `rem`, `::`, `#` and `echo` are comments. The text is UTF-8, UTF-16 with its mark, or Windows-1252.
+
+## The load
+
+- **Threads.** `-t` threads with `-o` I/Os each have their product in flight on each target. `-F` counts them for
+  all targets together; each thread has `-o` I/Os on every target.
+- **Sequential I/O.** Each thread has a position of its own: `disk1.t2` is disk1 for the second thread. Without `-T`
+  all threads go through the same blocks, and a cache then answers most of them; a notice says so. With `-si` they
+  share one position. Where the threads of sqlio begin is not documented; here they begin at the first byte.
+- **Places.** Random places are multiples of the grid, counted from the first byte of the used part. They follow
+  from the seed and are not those of diskspd.
+- **Rates.** `-g` counts per thread and target. Here I/Os begin when they are due; a thread of diskspd would wait
+  for its earlier ones.
+- **Write data** repeats a pattern, as by default in diskspd: here it compresses 512:1, and no two pages are equal.
+  With `-Zr` or `-Z1M` it does not compress.
+- **Caching.** Without `-Sh`, `-Su` or `-Sr` files go through the page cache, as diskspd's do. LUNs have none.
+- An option that is given twice counts as its last one says.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    tables = [f"\n## Options of {tool}\n\n{_table(tool)}\n" for tool in ("diskspd", "sqlio")]
+    return _HEAD + "".join(tables)
+
+
+def _table(tool: ToolName) -> str:
+    words = {OptionEffect.DOES: "", OptionEffect.NONE: "no effect: ", OptionEffect.REFUSED: "refused: "}
+    lines = ["| option | value | what it does |", "| --- | --- | --- |"]
+    for row in OPTIONS:
+        if row.tool == tool:
+            value = "" if row.form is ValueForm.ANYTHING else row.form.value
+            lines.append(f"| `-{row.letters}` | {value} | {words[row.effect]}{row.meaning} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,190 @@
+"""From a script or a command line to the commands in it: tool, words, line.
+
+Scripts are not run. Commands of diskspd and sqlio are taken out of them line by line, whatever is around them. Loops of
+cmd.exe over written values (`for %%b in (8 64) do ..`, `for /l`) are unrolled, and names that `set` gave a value are
+replaced. A word whose value only a running script would know is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from linerate.errors import UserError
+from linerate.workload.diskspd.tables import ToolName
+from linerate.workload.problems import Problems, SourceLocation, shorten
+
+FILE_BYTES_MAX = 16 << 20
+LINE_CHARACTERS_MAX = 32_768
+"""Longest command line of Windows."""
+LOOP_COMMANDS_MAX = 10_000
+_TOOL = r"(?:[^\s\"'|&;<>()]*[\\/])?(diskspd|sqlio)(?:64|32)?(?:\.exe)?"
+_COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=]))[\"']?{_TOOL}[\"']?\s+(?=\S)", re.IGNORECASE)
+_COMMENT = re.compile(r"\s*(@?rem\b|::|[#*]|@?echo\b|title\b|write-(host|output)\b)", re.IGNORECASE)
+_SET = re.compile(r"\s*@?(?:set\s+\"?(\w+)|\$(\w+)\s*)=\s*(.*?)\"?\s*$", re.IGNORECASE)
+_FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)
+_VARIABLE = re.compile(r"%%?\w|![\w]+!|\$[\w{(]")
+_WORD_END = re.compile(r"[<>|&;]")
+_LINE_ENDS = {".ps1": "`"}
+"""What makes a command go on in the next line; others: `^`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command of a tool. words: its options and targets, without quotes."""
+
+    place: SourceLocation
+    tool: ToolName
+    words: tuple[str, ...]
+
+
+def is_command_name(word: str) -> bool:
+    """Whether a word of the command line names diskspd or sqlio."""
+    return re.fullmatch(_TOOL, word, re.IGNORECASE) is not None
+
+
+def is_script(head: bytes) -> bool:
+    """Whether the beginning of a file has a command of diskspd or sqlio with an option."""
+    text = _decoded(head) or ""
+    return any(
+        found is not None and re.match(r"[-/]\w", line[found.end() :]) is not None
+        for line in text.splitlines()
+        if not _COMMENT.match(line)
+        for found in [_COMMAND.search(line)]
+    )
+
+
+def command_of(words: Sequence[str]) -> CommandLine:
+    """The command that the words of a shell make; the first one names the tool."""
+    match = re.fullmatch(_TOOL, words[0], re.IGNORECASE)
+    assert match is not None, "checked by is_command_name"
+    return CommandLine(SourceLocation(match[1].lower(), 0), _tool(match[1]), tuple(words[1:]))
+
+
+def _tool(name: str) -> ToolName:
+    return "sqlio" if name.lower() == "sqlio" else "diskspd"
+
+
+def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
+    """The commands of a file in order. Raises UserError if it is no text or too large."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "name a file that can be read") from error
+    if len(content) > FILE_BYTES_MAX:
+        raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script with commands")
+    text = _decoded(content)
+    if text is None or "\0" in text:
+        raise UserError(f"{path}: not a text: it has NUL bytes", "save it as UTF-8, UTF-16 or ANSI")
+    values = {name.lower(): value for name, value in substitutions.items()}
+    for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
+        place = SourceLocation(str(path), number)
+        if len(line) > LINE_CHARACTERS_MAX:
+            problems.error(place, f"a line of {len(line):,} characters", f"at most {LINE_CHARACTERS_MAX:,}")
+        elif not _COMMENT.match(line):
+            yield from _commands(place, line, values, problems)
+
+
+def _decoded(content: bytes) -> str | None:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def _joined(text: str, end: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers; those that go on are joined, up to the longest command line."""
+    first, parts = 0, ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        first = first or number
+        stripped = line.rstrip()
+        parts += stripped.removesuffix(end)
+        if stripped.endswith(end) and len(parts) <= LINE_CHARACTERS_MAX:
+            parts += " "
+            continue
+        yield first, parts
+        first, parts = 0, ""
+    if parts:
+        yield first, parts
+
+
+def _commands(
+    place: SourceLocation, line: str, values: dict[str, str], problems: Problems
+) -> Iterator[CommandLine]:
+    for count, plain in enumerate(_unrolled(line), start=1):
+        if count > LOOP_COMMANDS_MAX:
+            problems.error(place, f"more than {LOOP_COMMANDS_MAX:,} turns of a loop", "write a shorter loop")
+            return
+        filled = _filled(plain, values)
+        found = _COMMAND.search(filled)
+        if found is not None and re.match(r"[-/]?\S", filled[found.end() :]):
+            words = _words(filled[found.end() :])
+            variable = next((word for word in words if _VARIABLE.search(word)), None)
+            if variable is not None:
+                what = f"{shorten(variable)}: a value that only the running script knows"
+                problems.error(place, what, "write the value, or give NAME=VALUE behind the file")
+            elif words:
+                yield CommandLine(place, _tool(found[1]), words)
+        elif (given := _SET.match(filled)) is not None:
+            values[(given[1] or given[2]).lower()] = given[3].strip("\"'")
+
+
+def _unrolled(line: str) -> Iterator[str]:
+    """The line once for each turn of its loops."""
+    loop = _FOR.match(line)
+    if loop is None:
+        yield line.rstrip(" )") if line.count(")") > line.count("(") else line
+        return
+    is_counted, name, items, body = loop.groups()
+    for value in _counted(items) if is_counted else re.split(r"[\s,;]+", items.strip()):
+        yield from _unrolled(body.replace(name, value))
+
+
+def _counted(items: str) -> Iterator[str]:
+    """The values of `for /l`: first, step, last."""
+    numbers = re.fullmatch(r"\s*(-?\d+)[\s,]+(-?\d+)[\s,]+(-?\d+)\s*", items)
+    if numbers is None or not int(numbers[2]):
+        return
+    first, step, last = (int(number) for number in numbers.groups())
+    yield from map(str, range(first, last + (1 if step > 0 else -1), step))
+
+
+def _filled(line: str, values: Mapping[str, str]) -> str:
+    """The line with the names replaced that have a value."""
+    if not values:
+        return line
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2] or match[3]
+        return values.get(name.lower(), match[0])
+
+    return re.sub(r"%(\w+)%|\$\{?(\w+)\}?|!(\w+)!", value, line)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Words up to the end of the command: quotes hold blanks together, and `>`, `|`, `&`, `;` end it."""
+    words: list[str] = []
+    word, quote = "", ""
+    for character in text + " ":
+        if quote:
+            quote = "" if character == quote else quote
+            word += "" if not quote else character
+        elif character in "\"'":
+            quote = character
+        elif _WORD_END.match(character):
+            if word and not word.isdigit():  # `2>` is a redirection as a whole
+                words.append(word)
+            word = ""
+            break
+        elif character.isspace():
+            if word:
+                words.append(word)
+            word = ""
+        else:
+            word += character
+    return tuple(words)

@@ -1,0 +1,342 @@
+"""From the words of a command to what it asks for: sizes in bytes, times in seconds, defaults filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from linerate.workload.diskspd.lexer import CommandLine
+from linerate.workload.diskspd.tables import CommandOption, OptionEffect, ToolName, ValueForm, find_option
+from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.units import size_text
+
+SECTOR_BYTES = 512
+_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
+_NUMBER_MAX = 1 << 62
+_SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
+_RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTarget:
+    """A file or drive of a command. threads, size_bytes: its own, where a parameter file of sqlio has them."""
+
+    text: str
+    place: SourceLocation
+    threads: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(slots=True)
+class CommandSettings:
+    """What a command asks for. Sizes in bytes; the used part of a target is [base, end), None: up to its end."""
+
+    command: CommandLine
+    size_bytes: int
+    outstanding: int
+    threads: int
+    duration_s: int
+    warmup_s: int
+    read_percent: int
+    random_percent: int = 0
+    grid_bytes: int | None = None
+    is_interlocked: bool = False
+    thread_stride_bytes: int = 0
+    base_bytes: int = 0
+    end_bytes: int | None = None
+    creates: bool = False
+    direct: bool = False
+    durable_writes: bool = False
+    rate_iops: float | None = None
+    """Per thread and target."""
+    burst: int = 0
+    pause_s: float = 0.0
+    compresses: bool = True
+    seed: int = 0
+    targets: list[CommandTarget] = field(default_factory=list)
+
+    @property
+    def place(self) -> SourceLocation:
+        """Where the command is."""
+        return self.command.place
+
+    @property
+    def tool(self) -> ToolName:
+        """Whose command it is."""
+        return self.command.tool
+
+
+def read_settings(command: CommandLine, problems: Problems) -> CommandSettings | None:
+    """The settings of a command; None after a problem was noted."""
+    before = len(problems.errors)
+    values: dict[str, str] = {}
+    targets: list[str] = []
+    words = iter(command.words)
+    for word in words:
+        row = find_option(command.tool, word[1:])
+        if word[0] not in "-/" or (word[0] == "/" and (row is None or "/" in word[1:])):
+            targets.append(word)  # a path of this machine begins with a slash too
+            continue
+        if row is None:
+            problems.error(command.place, f"{shorten(word)}: {command.tool} has no such option", "correct it")
+        else:
+            _take(command, row, word, words, values, problems)
+    settings = _Reader(command, values, problems).settings()
+    settings.targets = _targets(command, values, targets, problems)
+    _check(settings, problems)
+    return settings if len(problems.errors) == before else None
+
+
+def _take(
+    command: CommandLine,
+    row: CommandOption,
+    word: str,
+    words: Iterator[str],
+    values: dict[str, str],
+    problems: Problems,
+) -> None:
+    """Notes the value of one option, or why it is refused."""
+    value = word[1 + len(row.letters) :]
+    if row.effect is OptionEffect.REFUSED:
+        problems.error(command.place, f"{shorten(word)} is not supported: {row.meaning}")
+    elif row.effect is OptionEffect.DOES:
+        if not value and command.tool == "sqlio" and row.form is not ValueForm.NOTHING:
+            value = next(words, "")  # sqlio takes the next word
+        if row.form is ValueForm.NOTHING and value:
+            problems.error(command.place, f"{shorten(word)}: {command.tool} has no such option", "correct it")
+        elif not value and row.form in _NEEDS_VALUE:
+            problems.error(
+                command.place,
+                f"{shorten(word)}: no value",
+                f"write it behind -{row.letters}, without a blank",
+            )
+        elif row.key == "caching":
+            values[row.key] = values.get(row.key, "") + value
+        else:
+            if values.get(row.key, value) != value:
+                problems.notice(command.place, f"{shorten(word)}: given twice; the last one counts")
+            values[row.key] = value
+
+
+class _Reader:
+    """Turns the texts of a command's options into settings."""
+
+    def __init__(self, command: CommandLine, values: dict[str, str], problems: Problems) -> None:
+        self._command = command
+        self._values = values
+        self._problems = problems
+        self._block_bytes = 0
+
+    def settings(self) -> CommandSettings:
+        """All but the targets."""
+        settings = self._sqlio() if self._command.tool == "sqlio" else self._diskspd()
+        for name, least in (("size_bytes", 1), ("outstanding", 1), ("threads", 1), ("duration_s", 1)):
+            if getattr(settings, name) < least:
+                self._error(f"{name.removesuffix('_bytes').removesuffix('_s')} 0", "write 1 or more")
+        return settings
+
+    def _sqlio(self) -> CommandSettings:
+        direction, order = self._values.get("direction", "").upper(), self._values.get("order", "").lower()
+        if direction not in ("", "R", "W"):
+            self._error(f"-k{shorten(direction)}", "write -kR or -kW")
+        if order not in ("random", "sequential"):
+            what = f"-f{shorten(order)}" if order else "no -f, which means stripes of 64 blocks"
+            self._error(f"{what}: stripes are not made", "write -frandom or -fsequential")
+        caching = (self._values.get("caching") or "N").upper()
+        if caching not in ("N", "Y", "H", "S"):
+            self._error(f"-B{shorten(caching)}", "write -BN, -BY, -BH or -BS")
+        return CommandSettings(
+            command=self._command,
+            size_bytes=self._number("size_kib", 2) << 10,
+            outstanding=self._number("outstanding", 1),
+            threads=self._number("threads", 1),
+            duration_s=self._number("duration_s", 30),
+            warmup_s=0,
+            read_percent=self._percent("read_percent", 0 if direction == "W" else 100),
+            random_percent=100 if order == "random" else 0,
+            direct=caching in ("N", "H"),
+            durable_writes=caching in ("N", "S"),
+        )
+
+    def _diskspd(self) -> CommandSettings:
+        self._block_bytes = self._size("size_bytes", 64 << 10)
+        caching = self._caching()
+        base, length = self._base()
+        create, end = self._size("create_bytes", 0), self._size("end_bytes", 0)
+        ends = [one for one in (create, end, base + length if length else 0) if one]
+        random_percent = self._percent("random_percent", 100 if "random_grid" in self._values else 0)
+        self._check_strides()
+        data = self._values.get("data", "")
+        if "," in data:
+            self._error(
+                f"-Z{shorten(data)}: write data from a file is not made", "write -Zr, or a size alone"
+            )
+        return CommandSettings(
+            command=self._command,
+            size_bytes=self._block_bytes,
+            outstanding=self._number("outstanding", 2),
+            threads=self._number("threads", 1),
+            duration_s=self._number("duration_s", 10),
+            warmup_s=self._number("warmup_s", 5),
+            read_percent=100 - self._percent("write_percent", 0),
+            random_percent=random_percent,
+            grid_bytes=self._grid() if random_percent else None,
+            is_interlocked="interlocked_stride" in self._values,
+            thread_stride_bytes=self._size("thread_stride_bytes", 0),
+            base_bytes=base,
+            end_bytes=min(ends) if ends else None,
+            creates=bool(create),
+            direct=bool({"h", "u"} & caching),
+            durable_writes=bool({"h", "w"} & caching),
+            rate_iops=self._rate(),
+            burst=self._number("burst", 0),
+            pause_s=self._number("pause_ms", 0) / 1000,
+            compresses="random_data" not in self._values and not data,
+            seed=self._number("seed", 1) if self._values.get("seed") else int("seed" in self._values),
+        )
+
+    def _check_strides(self) -> None:
+        for key, letters in (("stride", "s"), ("interlocked_stride", "si")):
+            if self._size(key, self._block_bytes) != self._block_bytes:
+                reason = f"-{letters}{self._values[key]} is not supported: sequential I/Os follow each other"
+                self._error(reason, f"write -{letters}")
+        if "parallel" in self._values and self._number("outstanding", 2) > 1:
+            self._error("-p is not supported: I/Os in flight go to different places", "write -o1 with it")
+
+    def _error(self, what: str, accepted: str) -> None:
+        self._problems.error(self._command.place, f"{self._command.tool}: {what}", accepted)
+
+    def _number(self, key: str, default: int) -> int:
+        text = self._values.get(key)
+        if text is None:
+            return default
+        if re.fullmatch(r"\d{1,9}", text):
+            return int(text)
+        self._error(f"{key.replace('_', ' ')} {shorten(text)!r}: no whole number", "write digits")
+        return default or 1
+
+    def _percent(self, key: str, default: int) -> int:
+        number = self._number(key, default)
+        if number > 100:
+            self._error(f"{key.replace('_', ' ')} {number}", "write 0 to 100")
+        return min(number, 100)
+
+    def _size(self, key: str, default: int) -> int:
+        text = self._values.get(key)
+        return default if not text else self._bytes(text, key) or default or 1
+
+    def _bytes(self, text: str, key: str) -> int:
+        match = _SIZE.fullmatch(text)
+        if match is not None:
+            unit = match[2].lower()
+            size = int(match[1]) * (self._block_bytes if unit == "b" else _FACTORS[unit])
+            if size <= _NUMBER_MAX:
+                return size
+        self._error(f"{key.removesuffix('_bytes').replace('_', ' ')} {shorten(text)!r}: no size", "write 64K")
+        return 0
+
+    def _base(self) -> tuple[int, int]:
+        first, _, length = self._values.get("base", "").partition(":")
+        return self._bytes(first, "base") if first else 0, self._bytes(length, "length") if length else 0
+
+    def _grid(self) -> int:
+        grid = self._size("random_grid", self._block_bytes)
+        if grid % SECTOR_BYTES:
+            self._error(
+                f"-r{self._values['random_grid']}: not a multiple of {SECTOR_BYTES} bytes", "write 4K"
+            )
+        return grid
+
+    def _caching(self) -> set[str]:
+        letters = set(self._values.get("caching", "").lower())
+        if ("caching" in self._values and not letters) or "uncached" in self._values:
+            letters |= {"h"} if "uncached" in self._values else {"u"}
+        if wrong := letters - set("bhruw"):
+            what = "memory-mapped I/O is not made" if "m" in wrong else "no such letter"
+            self._error(f"-S{self._values['caching']}: {what}", "write -Sh, -Su, -Sw, -Sr or -Sb")
+        return letters | ({"u"} if "r" in letters else set())
+
+    def _rate(self) -> float | None:
+        text = self._values.get("rate")
+        if text is None:
+            return None
+        match = _RATE.fullmatch(text)
+        if match is None:
+            self._error(f"-g{shorten(text)}: no rate", "write bytes per ms, or I/Os per s with an i")
+            return None
+        rate = float(match[1]) if match[2] else float(match[1]) * 1000 / max(self._block_bytes, 1)
+        return rate or None
+
+
+def _targets(
+    command: CommandLine, values: dict[str, str], words: list[str], problems: Problems
+) -> list[CommandTarget]:
+    """Files and drives, each once."""
+    place = command.place
+    if "parameter_file" in values:
+        targets = list(_of_parameter_file(command, values["parameter_file"], problems))
+    else:
+        drives = [f"{letter}:" for letter in re.sub(r"[,:\s]", "", values.get("drives", ""))]
+        raw = [f"{one}:" if one.isalpha() else f"#{one}" for one in _listed(values.get("raw_drives", ""))]
+        files = (
+            [drive + word for drive in drives for word in words or ["\\testfile.dat"]] if drives else words
+        )
+        targets = [CommandTarget(text, place) for text in (*files, *raw)]
+    if not targets and not any(where.startswith(f"{place}: ") for where, _ in problems.errors):
+        problems.error(place, f"{command.tool}: no file or drive", "name one behind the options")
+    by_name = {target.text.lower(): target for target in targets}
+    return list(by_name.values())
+
+
+def _listed(text: str) -> list[str]:
+    return [one for one in re.split(r"[,\s]+", text) if one]
+
+
+def _of_parameter_file(command: CommandLine, name: str, problems: Problems) -> Iterator[CommandTarget]:
+    """Lines of sqlio's parameter file: path, threads, CPU mask, size in MB."""
+    folder = Path(command.place.path).parent if command.place.line else Path()
+    path = folder / name.replace("\\", "/")
+    try:
+        lines = path.read_bytes()[: 1 << 20].decode("utf-8-sig", "replace").splitlines()
+    except OSError as error:
+        problems.error(command.place, f"-F{name}: {path}: {error.strerror}", "put the parameter file there")
+        return
+    for number, line in enumerate(lines, start=1):
+        place = SourceLocation(str(path), number)
+        found = re.fullmatch(
+            r'\s*("[^"]+"|\S+)\s+(\d{1,5})(?:\s+(\S+))?(?:\s+(\d{1,9}))?\s*', line.partition("#")[0]
+        )
+        if found is not None:
+            size = int(found[4]) << 20 if found[4] else None
+            yield CommandTarget(found[1].strip('"'), place, int(found[2]) or 1, size)
+        elif line.partition("#")[0].strip():
+            problems.error(place, f"{shorten(line)}: no target", "write path, threads, mask, and size in MB")
+
+
+def _check(settings: CommandSettings, problems: Problems) -> None:
+    """What no single option can say."""
+
+    def error(what: str, accepted: str) -> None:
+        problems.error(settings.place, f"{settings.tool}: {what}", accepted)
+
+    if settings.size_bytes % SECTOR_BYTES:
+        error(
+            f"size {settings.size_bytes}: not a multiple of {SECTOR_BYTES} bytes", "disks move whole sectors"
+        )
+    if settings.is_interlocked and settings.random_percent:
+        error("-si with -r or -rs", "write one of them")
+    if settings.end_bytes is not None and settings.end_bytes - settings.base_bytes < settings.size_bytes:
+        error(
+            f"no room for an I/O of {size_text(settings.size_bytes)} in the used part",
+            "write a larger -c or -f",
+        )
+    if settings.pause_s and not settings.burst:
+        error("-j without -i", "write -i too: so many I/Os, then the pause")
+    if settings.pause_s and settings.outstanding > 1:
+        what = "-i and -j with several I/Os in flight is not supported: a thread pauses as a whole"
+        error(what, "write -o1, or leave them out")
+    if settings.pause_s and settings.rate_iops:
+        error("-g with -i and -j", "write one of them")

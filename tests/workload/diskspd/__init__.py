@@ -1,0 +1,1 @@
+"""The reader of commands of diskspd and sqlio."""

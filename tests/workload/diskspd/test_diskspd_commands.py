@@ -1,0 +1,195 @@
+"""What commands of diskspd and sqlio become: sizes, mixes, depths, places, times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from linerate.errors import UserError
+from linerate.workload import Overrides, load_workload
+from linerate.workload.diskspd.documentation import page
+from linerate.workload.diskspd.tables import OPTIONS, OptionEffect, find_option
+
+from .conftest import command, only_run, refusal
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def test_the_page_is_made_from_the_tables() -> None:
+    shown = Path(__file__).parents[3] / "docs" / "diskspd.md"
+    assert shown.read_text() == page(), (
+        "run: python -m linerate.workload.diskspd.documentation > docs/diskspd.md"
+    )
+
+
+def test_options_are_there_once_and_the_longest_letters_win() -> None:
+    letters = [(row.tool, row.letters) for row in OPTIONS]
+    assert len(letters) == len(set(letters))
+    for text, expected in (("r4K", "r"), ("rs50", "rs"), ("si64K", "si"), ("Zr", "Zr"), ("Z1M", "Z")):
+        row = find_option("diskspd", text)
+        assert row is not None
+        assert row.letters == expected
+
+
+def test_defaults_are_those_of_diskspd() -> None:
+    spec = only_run(command("diskspd x.dat"))
+    (volume,), (stream,) = spec.volumes, spec.streams
+    assert (spec.elapsed_s, spec.warmup_s) == (10, 5)
+    assert stream.sizes.model_dump()["parts"] == ((64 * KIB, 100.0),)
+    assert (stream.read_percent, stream.random_percent, volume.outstanding) == (100, 0, 2)
+    assert (volume.direct, volume.durable_writes, volume.first_byte, volume.size_bytes) == (
+        False,
+        False,
+        0,
+        None,
+    )
+
+
+def test_a_random_load_has_threads_times_depth_in_one_queue() -> None:
+    spec = only_run(command(r"diskspd.exe -b8K -d60 -W15 -o32 -t4 -r -w30 -Sh -L -c20G -Z1G E:\io.dat"))
+    (volume,), (stream,) = spec.volumes, spec.streams
+    assert (volume.outstanding, volume.size_bytes, volume.direct, volume.durable_writes) == (
+        128,
+        20 * GIB,
+        True,
+        True,
+    )
+    assert (stream.read_percent, stream.random_percent, stream.align_bytes) == (70, 100, 8 * KIB)
+    assert stream.compression_ratio is None
+    assert (spec.elapsed_s, spec.warmup_s) == (60, 15)
+
+
+def test_threads_in_order_have_positions_of_their_own() -> None:
+    plan = command("diskspd -b64K -t3 -o4 -T1G -c4G a b")
+    spec = only_run(plan)
+    found = [(one.name, one.outstanding, one.first_byte, one.size_bytes) for one in spec.volumes]
+    a = [(f"disk1.t{n + 1}", 4, n * GIB, (4 - n) * GIB) for n in range(3)]
+    b = [(f"disk2.t{n + 1}", 4, n * GIB, (4 - n) * GIB) for n in range(3)]
+    assert found == a + b
+    assert all(one.shares_device for one in spec.volumes)
+    assert not any("same blocks" in notice.message for notice in plan.warnings)
+    again = command("diskspd -b64K -t3 a")
+    assert any("same blocks" in notice.message for notice in again.warnings)
+
+
+def test_interlocked_threads_share_a_position() -> None:
+    (volume,) = only_run(command("diskspd -si -t4 -o8 x")).volumes
+    assert (volume.name, volume.outstanding, volume.shares_device) == ("disk1", 32, False)
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [("-Sb", (False, False)), ("-Su", (True, False)), ("-S", (True, False)), ("-Sw", (False, True)),
+     ("-Suw", (True, True)), ("-Sh", (True, True)), ("-h", (True, True)), ("-Sr", (True, False))],
+)  # fmt: skip
+def test_caching(option: str, expected: tuple[bool, bool]) -> None:
+    (volume,) = only_run(command(f"diskspd {option} x")).volumes
+    assert (volume.direct, volume.durable_writes) == expected
+
+
+def test_a_rate_counts_per_thread_and_target() -> None:
+    for option in ("-g1000i", "-g8192"):  # 8192 bytes per ms are 1000 I/Os of 8 KiB per second
+        (step,) = command(f"diskspd -b8K -r {option} -t2 a b").plain_steps
+        assert (step.rate.kind, step.rate.value) == ("fixed", 4000)
+
+
+def test_the_used_part() -> None:
+    (volume,) = only_run(command("diskspd -b4K -r -B1M:1M -f64M x")).volumes
+    assert (volume.first_byte, volume.size_bytes) == (MIB, MIB)
+    (volume,) = only_run(command("diskspd -b4K -r -B4b -f2M x")).volumes
+    assert (volume.first_byte, volume.size_bytes) == (16 * KIB, 2 * MIB - 16 * KIB)
+
+
+def test_a_pause_between_bursts() -> None:
+    (stream,) = only_run(command("diskspd -o1 -t4 -r -i10 -j50 x")).streams
+    assert stream.think_time is not None
+    assert (stream.think_time.pause_s, stream.think_time.after_ios) == (0.05, 10)
+    (stream,) = only_run(command("diskspd -o2 -i10 x")).streams
+    assert stream.think_time is None
+
+
+def test_a_mix_of_random_and_sequential() -> None:
+    (stream,) = only_run(command("diskspd -rs30 -b4K x")).streams
+    assert stream.random_percent == 30
+
+
+def test_the_last_of_two_values_counts() -> None:
+    plan = command("diskspd -d100 -d30 x")
+    assert only_run(plan).elapsed_s == 30
+    assert any("given twice" in notice.message for notice in plan.warnings)
+
+
+def test_sqlio() -> None:
+    spec = only_run(command(r"sqlio -kW -t8 -s360 -o8 -frandom -b4 -BH -LS d:\TestFile.DAT"))
+    (volume,), (stream,) = spec.volumes, spec.streams
+    assert (volume.outstanding, volume.direct, volume.durable_writes) == (64, True, False)
+    assert (stream.read_percent, stream.random_percent, spec.elapsed_s, spec.warmup_s) == (0, 100, 360, 0)
+    assert stream.sizes.model_dump()["parts"] == ((4 * KIB, 100.0),)
+    spec = only_run(command("sqlio -T67 -frandom -dEF x.dat"))
+    assert [one.name for one in spec.volumes] == ["disk1", "disk2"]
+    assert spec.streams[0].read_percent == 67
+
+
+def test_a_parameter_file_of_sqlio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("param.txt").write_text("null:1g 2 0x0 100\n# a comment\n\nnull:2g 4 0x0 50\n")
+    spec = only_run(load_workload(["sqlio", "-kR", "-frandom", "-o8", "-Fparam.txt"], overrides=Overrides()))
+    found = [(one.url, one.outstanding, one.size_bytes) for one in spec.volumes]
+    assert found == [("null:1073741824", 16, 100 * MIB), ("null:2147483648", 32, 50 * MIB)]
+
+
+def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
+    disk = tmp_path / "disk.img"
+    disk.write_bytes(bytes(MIB))
+    spec = only_run(load_workload(["diskspd", "/b8K", str(disk)], overrides=Overrides()))
+    assert spec.volumes[0].url == f"file:{disk}"
+    assert spec.streams[0].sizes.model_dump()["parts"] == ((8 * KIB, 100.0),)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("diskspd -q3 x", "-q3: diskspd has no such option"),
+        ("diskspd -rd90/10 x", "-rd90/10 is not supported"),
+        ("diskspd -Xprofile.xml", "XML profiles are not read"),
+        ("diskspd -O4 x", "a queue that several targets share"),
+        ("diskspd -s128K x", "sequential I/Os follow each other"),
+        ("diskspd -p x", "-p is not supported"),
+        ("diskspd -Sm x", "memory-mapped"),
+        ("diskspd -b1000 x", "not a multiple of 512"),
+        ("diskspd -b x", "-b: no value"),
+        ("diskspd -b8X x", "'8X': no size"),
+        ("diskspd -w101 x", "write percent 101"),
+        ("diskspd -t0 x", "threads 0"),
+        ("diskspd -d1e9 x", "no whole number"),
+        ("diskspd -r100 x", "not a multiple of 512"),
+        ("diskspd -si -r x", "-si with -r"),
+        ("diskspd -c4K x", "no room for an I/O"),
+        ("diskspd -t4 -T1G -c2G x", "thread 3 begins at byte"),
+        ("diskspd -t9999 x", "9,999 threads with 2 I/Os each"),
+        ("diskspd -o2 -i10 -j50 x", "a thread pauses as a whole"),
+        ("diskspd -Z1M,file.bin x", "write data from a file"),
+        ("diskspd -b8K", "no file or drive"),
+        ("sqlio -kR -f64 x", "stripes are not made"),
+        ("sqlio -kR x", "stripes of 64 blocks"),
+        ("sqlio -kX -frandom x", "-kX"),
+        ("sqlio -kR -frandom -Fmissing.txt", "missing.txt: No such file"),
+    ],
+)
+def test_refusals_have_their_reason(
+    line: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert words in refusal(line).message
+
+
+def test_every_refused_option_says_why() -> None:
+    for row in OPTIONS:
+        if row.effect is OptionEffect.REFUSED:
+            assert row.meaning in refusal(f"{row.tool} -{row.letters} x").message
+
+
+def test_a_target_of_windows_needs_a_map() -> None:
+    with pytest.raises(UserError) as caught:
+        load_workload(["diskspd", "-b8K", r"E:\io.dat"])
+    assert "--map disk1=TARGET" in str(caught.value.hint)

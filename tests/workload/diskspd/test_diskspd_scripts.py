@@ -1,0 +1,117 @@
+"""Commands in scripts: found, joined, unrolled, filled in, or refused with their line."""
+
+from __future__ import annotations
+
+import contextlib
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from linerate.errors import UserError
+from linerate.workload import load_workload
+from linerate.workload.diskspd.lexer import FILE_BYTES_MAX, LINE_CHARACTERS_MAX
+from linerate.workload.foreign import kind_of_file
+
+from tests.cli.conftest import linerate
+
+from .conftest import NULL, ReadScript
+
+SCRIPT = r"""@echo off
+REM diskspd -b4K must not run
+set DUR=60
+for %%b in (8 64) do for /l %%o in (1,1,2) do sqlio -kR -s%DUR% -frandom -o%%o -b%%b -BN E:\test.dat >> out.txt
+timeout /T 10
+"C:\my tools\diskspd.exe" -b64K ^
+    -d%DUR% -W0 -w100 "E:\a file.dat" > "o.txt" 2>&1
+echo diskspd -b8K x
+"""
+
+
+def test_a_script_of_cmd(script: ReadScript) -> None:
+    runs = list(script(SCRIPT).steps())
+    sizes = [run.spec.streams[0].sizes.model_dump()["parts"][0][0] >> 10 for run in runs]
+    assert sizes == [8, 8, 64, 64, 64]
+    assert [run.spec.volumes[0].outstanding for run in runs] == [1, 2, 1, 2, 2]
+    assert {run.spec.elapsed_s for run in runs} == {60}
+    assert [run.source for run in runs] == ["t.cmd:4"] * 4 + ["t.cmd:6"]
+    assert len({run.label for run in runs}) == 5
+    assert len({run.spec.volumes[0].name for run in runs}) == 2
+
+
+def test_a_script_of_powershell(script: ReadScript) -> None:
+    text = '$file = "E:\\x.dat"\n& C:\\t\\diskspd.exe -b8K `\n  -d5 $file | Out-Null\n# diskspd -d9 x\n'
+    (run,) = script(text, name="t.ps1").steps()
+    assert (run.spec.elapsed_s, run.source) == (5, "t.ps1:2")
+
+
+def test_values_come_from_the_command_line(script: ReadScript) -> None:
+    (run,) = script("diskspd -d%SECS% x\r\n", substitutions={"secs": "7"}).steps()
+    assert run.spec.elapsed_s == 7
+
+
+@pytest.mark.parametrize("word", ["%SECS%", "%1", "%%i", "$x", "!x!", "$(get-x)"])
+def test_a_value_of_a_running_script_is_refused(script: ReadScript, word: str) -> None:
+    with pytest.raises(UserError, match="only the running script knows") as caught:
+        script(f"\ndiskspd -b8K x{word}\n")
+    assert "t.cmd:2: " in caught.value.message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(script: ReadScript, encoding: str) -> None:
+    (run,) = script("rem gr\xf6\xdfe\r\ndiskspd\t-b8K  x\r\n".encode(encoding)).steps()
+    assert run.source == "t.cmd:2"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no command of diskspd or sqlio"),
+        (b"echo hello\n", "no command of diskspd or sqlio"),
+        (b"diskspd -b8K x\0y\n", "NUL bytes"),
+        (b"diskspd -b8K " + b"x" * LINE_CHARACTERS_MAX, "a line of"),
+        (b"diskspd -b8K x ^\n" * 40_000, "a line of"),
+        (b"for /l %%a in (1,1,99999) do diskspd -o%%a x\n", "more than 10,000 turns"),
+        (b"rem" + b" " * FILE_BYTES_MAX, "more than 16 MiB"),
+        (b"diskspd -t99 -q1 x\ndiskspd -w900 x\n", "t.cmd:2: "),
+    ],
+)
+def test_bad_input(script: ReadScript, content: bytes, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        script(content)
+    assert words in caught.value.message
+
+
+@given(st.text(alphabet=string.printable + "\xe4\u2028", max_size=80))
+def test_no_text_crashes_the_reader(text: str) -> None:
+    path = Path("/dev/shm") / "linerate-diskspd-property.cmd"
+    path.write_text(f"diskspd {text}\n", "utf-8", newline="")
+    try:
+        with contextlib.suppress(UserError):
+            assert len(load_workload(path, overrides=NULL)) >= 1
+    finally:
+        path.unlink()
+
+
+def test_files_are_told_apart(tmp_path: Path) -> None:
+    for name, text, kind in (
+        ("a.txt", "# tests\nC:\\t\\sqlio.exe -kR -frandom x\n", "diskspd"),
+        ("b.txt", "* sqlio -kR\nsd=sd1,lun=/dev/sdb\nwd=w,sd=*\nrd=r,wd=w\n", "vdbench"),
+        ("c.bat", "echo\n", "diskspd"),
+        ("d.fio", "[diskspd]\nfilename=x\n", "fio"),
+    ):
+        (tmp_path / name).write_text(text)
+        assert kind_of_file(tmp_path / name) == kind, name
+
+
+@pytest.mark.long
+def test_a_command_runs(tmp_path: Path) -> None:
+    words = ("--output", "run", "--no-report", "--target", "null:64m", "--overwrite", "all", "--")
+    done = linerate(
+        "run", "diskspd", *words, *["-b8K", "-d1", "-W0", "-r", "-w30", "-Sh", "E:\\x"], cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "8k random 70% reads 1x2" in done.stdout
+    done = linerate("run", "diskspd", "--target", "null:1g", "--", "-b8K", "-q", "x", cwd=tmp_path)
+    assert (done.returncode, "-q: diskspd has no such option" in done.stderr) == (2, True)
