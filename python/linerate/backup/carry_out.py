@@ -69,7 +69,8 @@ def carry_out(
     look: LookAt = look_here,
     san: Mapping[str, object] | None = None,
 ) -> BackupOutcome:
-    """Carries out all phases. `look` finds out what volumes hold, `san` is what the run directory tells of the network under test.
+    """Carries out all phases. `look` finds out what volumes hold. `san` is what the run directory tells of the network
+    under test.
 
     Before anything else the volumes that are written are looked at. Raises RefusedError if the consent does not cover
     what was found, what looking raises, and KeyboardInterrupt; there is no run directory then.

@@ -56,4 +56,8 @@ def unfit_backups(file: StudyFile, workloads: Sequence[Workload], sans: Sequence
     settings = {name for case in (file.baseline, *file.case) for name in case.settings}
     ours = sorted(name for name in settings if (field := model_field(name)) and field.part == "backup")
     if ours and any(workload.backup is None for workload in workloads):
-        yield ("baseline", "settings"), f"{ours[0]} is of image backups alone", "use [workload.backup] everywhere"
+        yield (
+            ("baseline", "settings"),
+            f"{ours[0]} is of image backups alone",
+            "use [workload.backup] everywhere",
+        )

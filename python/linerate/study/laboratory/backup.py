@@ -21,10 +21,9 @@ def backup_request(backup: BackupWorkload, spec: RunSpec, settings: Settings) ->
         field = model_field(name)
         if field is not None and field.part == "backup":
             fields[field.name] = field.convert(value)
-    update = {"durable_writes": fields.pop("durable_writes", False)}
     return BackupRequest(
         data=backup.data.model_copy(update={"seed": spec.seed}),
-        image=spec.volumes[0].model_copy(update=update),
+        image=spec.volumes[0],
         full=backup.phase != "create",
         incrementals=1 if backup.phase == "incremental" else 0,
         restore=backup.phase == "restore",
