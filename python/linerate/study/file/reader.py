@@ -128,8 +128,8 @@ class _Reader:
         self._once("case", [case.name for case in every])
         for index, one in enumerate(self.file.workload):
             self._pick(("workload", index, "cases"), one.cases, [case.name for case in every], "case")
-        for key, what, accepted in unfit_backups(self.file, workloads, self.sans):
-            self._error(key, what, accepted)
+        for key, wrong, accepted in unfit_backups(self.file, workloads, self.sans):
+            self._error(key, wrong, accepted)
         claims = self._claims(every)
         scale = self._scale(workloads)
         if self.problems.errors:
