@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from linerate.backup import BackupJobSpec
 from linerate.errors import UserError
 from linerate.report.study.recommend import default_of, title_of, written
 from linerate.san import Link, Nic, Storage, Switch, load_topology
@@ -33,6 +34,7 @@ MODELS = {
     "run": RunSpec,
     "volume": VolumeSpec,
     "smb": SmbSpec,
+    "backup": BackupJobSpec,
     "multipath": MultipathSpec,
     "path": PathSpec,
 }

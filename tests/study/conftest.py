@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from linerate.study import Study, StudyDirectory, parse_study
+
+from tests.support import need
 
 TEXT = """\
 title = "Jumbo frames and Nagle"
@@ -70,3 +74,17 @@ def study() -> Study:
 def place(tmp_path: Path, study: Study) -> Path:
     """A study directory in which nothing has happened yet."""
     return StudyDirectory.create(tmp_path / "study", study, source=TEXT).path
+
+
+def run_study(folder: Path, text: str) -> Path:
+    """The directory of a study that was run as a command of its own: a virtual SAN wants a process with one thread."""
+    probe = subprocess.run(
+        [sys.executable, "-c", "from linerate.lab import enter; enter()"], capture_output=True, text=True
+    )
+    if probe.returncode:
+        need.missing(f"no virtual SAN here: {probe.stderr.strip().splitlines()[-1]}")
+    (folder / "mine.toml").write_text(text)
+    command = [sys.executable, "-m", "linerate.cli", "run", "mine.toml", "--output", "out", "--json"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+    return folder / "out"

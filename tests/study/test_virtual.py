@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support import need
+from .conftest import run_study
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 STUDY = """\
@@ -86,27 +84,13 @@ settle = "0s"
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study of settings."""
-    return run(tmp_path_factory.mktemp("virtual"), STUDY)
+    return run_study(tmp_path_factory.mktemp("virtual"), STUDY)
 
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study of faults."""
-    return run(tmp_path_factory.mktemp("faults"), FAULTS)
-
-
-def run(folder: Path, text: str) -> Path:
-    """The directory of a study that was run as a command of its own: a virtual SAN wants a process with one thread."""
-    probe = subprocess.run(
-        [sys.executable, "-c", "from linerate.lab import enter; enter()"], capture_output=True, text=True
-    )
-    if probe.returncode:
-        need.missing(f"no virtual SAN here: {probe.stderr.strip().splitlines()[-1]}")
-    (folder / "mine.toml").write_text(text)
-    command = [sys.executable, "-m", "linerate.cli", "run", "mine.toml", "--output", "out", "--json"]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
-    assert result.returncode == 0, result.stderr
-    return folder / "out"
+    return run_study(tmp_path_factory.mktemp("faults"), FAULTS)
 
 
 def steps(done: Path) -> dict[str, dict[str, object]]:
@@ -283,7 +267,7 @@ def test_cases_differ_in_the_host_that_makes_the_load(tmp_path: Path) -> None:
     text = text.replace("CASE", 'load.host = "h2"').replace(
         "[repeat]", "[repeat]\nblocks_min = 1\nblocks_max = 1"
     )
-    assert carried_out_of_hosts(run(tmp_path, text)) == {"baseline": {"h1"}, "other": {"h2"}}
+    assert carried_out_of_hosts(run_study(tmp_path, text)) == {"baseline": {"h1"}, "other": {"h2"}}
 
 
 def test_hosts_are_an_axis_of_a_search(tmp_path: Path) -> None:
@@ -292,7 +276,7 @@ def test_hosts_are_an_axis_of_a_search(tmp_path: Path) -> None:
     text = HOSTS.replace("WORKLOAD", "").replace("BASELINE", 'delayed_ack = "on"')
     text = text.replace("CASE", 'delayed_ack = "off"')
     text += '\n[scale]\nover = "hosts"\nuntil = "mean=2s"\nrepeats = 2\ndown = false\nheadroom = false\n'
-    done = run(tmp_path, text)
+    done = run_study(tmp_path, text)
     in_use = {}
     for path in (done / "runs").iterdir():
         step = json.loads((path / "manifest.json").read_bytes())["steps"][0]

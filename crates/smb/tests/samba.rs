@@ -230,8 +230,16 @@ fn a_byte_that_was_changed_on_its_way_is_noticed() {
         assert_eq!(error.blame(), Blame::Peer);
         assert!(error.to_string().contains("changed on its way"), "{way:?}: {error}");
     }
-    // The negotiation itself is protected by the keys of 3.1.1.
-    let port = tampering_relay(samba.port, 4 + 64 + 8);
-    let error = open(&format!("smb://127.0.0.1:{port}/share/a.img"), &options(), OPEN).err().unwrap();
-    assert_eq!(error.blame(), Blame::Peer, "{error}");
+    // The negotiation itself is protected: by the keys of 3.1.1, by its validation before. The byte names the server.
+    for dialect in [None, Some(Dialect::Smb210), Some(Dialect::Smb300), Some(Dialect::Smb302)] {
+        let port = tampering_relay(samba.port, 4 + 64 + 8);
+        let way = SmbOptions { dialect, ..options() };
+        let error = open(&format!("smb://127.0.0.1:{port}/share/a.img"), &way, OPEN).err().unwrap();
+        assert_eq!(error.blame(), Blame::Peer, "{error}");
+        let words = error.to_string();
+        assert!(
+            words.contains("negotiation") && words.contains("changed on its way"),
+            "{dialect:?}: {words}"
+        );
+    }
 }

@@ -44,6 +44,8 @@ _ALL = (
     Metric("array_cpu_percent", "array CPU", "%", -1),
     Metric("cycles_per_byte", "cycles per byte", "", -1),
     Metric("capacity_gib", "capacity", "GiB", +1),
+    Metric("backup_mbit_s", "backup rate", "Mbit/s", +1),
+    Metric("backup_s", "backup time", "s", -1),
     Metric("replication_s_per_gib", "replication time", "s/GiB", -1),
     Metric("largest_load", "largest load", "", +1),
     Metric("retransmit_percent", "retransmits", "%", -1, "difference", RETRANSMIT_MARGIN_POINTS),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -30,7 +30,7 @@ from linerate.results import (
     collect_environment,
     interval_from_core,
 )
-from linerate.volumes import Clearance, Consent, VolumeLock, VolumeState, clear, look_here
+from linerate.volumes import Clearance, Consent, LookAt, VolumeLock, VolumeState, clear, look_here
 from linerate.workload.url import portal_of
 
 PULL_TIMEOUT_S = 0.2
@@ -60,15 +60,24 @@ class BackupOutcome:
     error: LinerateError | None = None
 
 
-def carry_out(request: BackupRequest, consent: Consent, directory: Path, tell: Tell) -> BackupOutcome:
-    """Carries out all phases.
+def carry_out(
+    request: BackupRequest,
+    consent: Consent,
+    directory: Path,
+    tell: Tell,
+    *,
+    look: LookAt = look_here,
+    san: Mapping[str, object] | None = None,
+) -> BackupOutcome:
+    """Carries out all phases. `look` finds out what volumes hold. `san` is what the run directory tells of the network
+    under test.
 
     Before anything else the volumes that are written are looked at. Raises RefusedError if the consent does not cover
     what was found, what looking raises, and KeyboardInterrupt; there is no run directory then.
     """
     spec = request.run_spec()
     with heard():
-        clearance = clear([spec], look_here, consent)
+        clearance = clear([spec], look, consent)
     phases = tuple(request.phases())
     peers = [portal for volume in request.volumes() if (portal := portal_of(volume.url)) is not None]
     writer = RunWriter.create(
@@ -90,7 +99,7 @@ def carry_out(request: BackupRequest, consent: Consent, directory: Path, tell: T
                 with heard():
                     for name, job in phases:
                         permitted = job.model_copy(update={"overwrite": _may_overwrite(request, clearance)})
-                        results.append(_Phase(name, permitted, request, writer, tell).run())
+                        results.append(_Phase(name, permitted, request, writer, tell, san).run())
                         tell(results[-1])
             except KeyboardInterrupt:
                 state, reason = "interrupted", "stopped by the user"
@@ -113,8 +122,15 @@ class _Phase:
     """One phase: from the opening of its volumes to its result."""
 
     def __init__(
-        self, name: str, job: BackupJobSpec, request: BackupRequest, writer: RunWriter, tell: Tell
+        self,
+        name: str,
+        job: BackupJobSpec,
+        request: BackupRequest,
+        writer: RunWriter,
+        tell: Tell,
+        san: Mapping[str, object] | None,
     ) -> None:
+        self._san = san
         self._name = name
         self._job = job
         self._request = request
@@ -159,7 +175,7 @@ class _Phase:
         spec = self._request.run_spec(self._job.phase).model_dump(mode="json")
         del spec["elapsed_s"]  # a phase takes as long as it takes
         job = self._job.model_dump(mode="json", exclude={"image", "source", "target"})
-        self._writer.begin_step(self._name, spec=spec, facts={**facts, "backup": job})
+        self._writer.begin_step(self._name, spec=spec, facts={**facts, "backup": job}, san=self._san)
 
     def _pull(self, core: _core.BackupJob) -> None:
         while True:

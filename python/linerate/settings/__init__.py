@@ -2,9 +2,9 @@
 
 Open this file first. `catalogue()` has all settings by name. Entries of hosts and iSCSI sessions are in
 `linerate.host.catalogue`, with the knobs that turn them. The others are here, by who applies them: `fabric`, `array`,
-`load`, `smb`, `multipath`, `faults`. To add one, add an entry to the `SETTINGS` of its module; its `ModelField` says
-which field of the topology or of the run it writes. `make docs` writes the tables of the documentation from the
-catalogue.
+`load`, `smb`, `backup`, `multipath`, `faults`. To add one, add an entry to the `SETTINGS` of its module; its
+`ModelField` says which field of the topology or of the run it writes. `make docs` writes the tables of the
+documentation from the catalogue.
 """
 
 from linerate.settings.array import REPLICATION

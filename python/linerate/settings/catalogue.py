@@ -12,7 +12,7 @@ from linerate import host
 from linerate.errors import UserError
 from linerate.host import HostSetting
 from linerate.setting import Applier
-from linerate.settings import array, fabric, faults, load, multipath, smb
+from linerate.settings import array, backup, fabric, faults, load, multipath, smb
 from linerate.settings.san_setting import ModelField, SanSetting
 
 AnySetting = HostSetting | SanSetting
@@ -28,6 +28,7 @@ def catalogue() -> Mapping[str, AnySetting]:
         *array.SETTINGS,
         *load.SETTINGS,
         *smb.SETTINGS,
+        *backup.SETTINGS,
         *multipath.SETTINGS,
         *faults.SETTINGS,
     )

@@ -43,6 +43,17 @@ SETTINGS = (
         session, so they share one command window and one connection.""",
     ),
     SanSetting(
+        name="load.writes",
+        title="Answers to writes",
+        applier="load",
+        kind=Choice(("cached", "through")),
+        default="cached",
+        field=ModelField("volume", "durable_writes", lambda value: value == "through"),
+        elsewhere=(("Windows", "write caching policy of the disk"), ("vdbench", "openflags=o_dsync")),
+        doc="""through: each write is on stable storage before it is answered (FUA). cached: flushes alone
+        make writes durable, so a disk or server that caches writes answers sooner.""",
+    ),
+    SanSetting(
         name="load.volumes",
         title="Volumes in use",
         applier="load",

@@ -12,7 +12,7 @@ from linerate.setting import Applier, Setting, Value, Written
 from linerate.workload.units import number_text, parse_size, parse_time_s, size_text
 
 TopologyPart = Literal["link", "nic", "switch", "storage"]
-RunPart = Literal["run", "volume", "smb", "multipath", "path"]
+RunPart = Literal["run", "volume", "smb", "multipath", "path", "backup"]
 AS_BUILT = "as in the topology"
 AS_LOADED = "as in the workload"
 """Defaults that the files of a study give."""

@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from linerate.backup import BackupPhase, BackupSpec
 from linerate.san import Topology
 from linerate.scale import Axis, Curve, Parts, SearchLimits, Threshold
 from linerate.scale.search import ALPHA
@@ -60,6 +61,14 @@ class San(FrozenSpec):
     """FIRST-LAST: where this machine and the workers on the hosts listen; null: the kernel chooses."""
 
 
+class BackupWorkload(FrozenSpec):
+    """A phase of an image backup, after those that it needs. Its image is on the first volume."""
+
+    phase: BackupPhase
+    """The one whose figures count."""
+    data: BackupSpec
+
+
 class Workload(FrozenSpec):
     """One load on one SAN. Every case is compared with the baseline under the same workload."""
 
@@ -70,6 +79,8 @@ class Workload(FrozenSpec):
     """The figure that decides: a name of `linerate.analysis.verdict.METRICS`."""
     spec: RunSpec | None
     """The run, its volumes not yet placed; null: no storage load, only `lan`."""
+    backup: BackupWorkload | None = None
+    """What runs in place of `spec`, which then says what is written."""
     lan: tuple[str, ...] = ()
     """LAN streams of the topology that run beside it."""
     elapsed_s: PositiveFloat

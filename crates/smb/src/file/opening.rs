@@ -13,6 +13,7 @@ use crate::wire::header::{MessageHeader, SmbCommand};
 use crate::wire::logon::{SessionSetup, Tree, session_setup, tree_connect};
 use crate::wire::negotiate::{Dialect, Negotiated};
 use crate::wire::status::Status;
+use crate::wire::validation;
 use linerate_io::Nanos;
 
 impl RemoteFile {
@@ -39,6 +40,7 @@ impl RemoteFile {
             SmbStep::Challenged => self.challenged(message, header, now),
             SmbStep::LoggingOn => self.logged_on(message, header, now),
             SmbStep::TreeConnecting => self.tree_connected(message, status, now),
+            SmbStep::Validating => self.validated(message, header, now),
             SmbStep::Creating => self.created(message, status, now),
             SmbStep::Extending if status == Status::SUCCESS => {
                 self.step = SmbStep::Sizing;
@@ -172,6 +174,35 @@ impl RemoteFile {
             self.start_sealing("the share")?;
         }
         self.tree_id = tree.id;
+        // The keys of 3.1.1 depend on the whole negotiation. A guest has no keys to protect it with.
+        let chosen = self.negotiated.as_ref().map(|chosen| chosen.dialect);
+        if chosen < Some(Dialect::Smb311) && self.protection.has_keys() {
+            self.step = SmbStep::Validating;
+            return self.send_control(SmbCommand::Ioctl, now, |file, header| {
+                validation::validate(&header, &file.opening.offer)
+            });
+        }
+        self.send_create(now)
+    }
+
+    /// MS-SMB2 3.2.5.14.12. A server that knows no validation says so, signed.
+    fn validated(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
+        const UNKNOWN: [Status; 3] =
+            [Status::FILE_CLOSED, Status::INVALID_DEVICE_REQUEST, Status::NOT_SUPPORTED];
+        let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
+        let status = header.status();
+        if !header.is_signed() && !self.protection.seals {
+            return Err(FileLoss::Protocol("it did not sign its validation of the negotiation"));
+        }
+        let is_right =
+            UNKNOWN.contains(&status) || status == Status::SUCCESS && validation::is_valid(message, chosen)?;
+        if !is_right {
+            return Err(FileLoss::Protocol("the negotiation was changed on its way"));
+        }
+        self.send_create(now)
+    }
+
+    fn send_create(&mut self, now: Nanos) -> Result<(), FileLoss> {
         self.step = SmbStep::Creating;
         self.send_control(SmbCommand::Create, now, |file, header| {
             files::create(&header, &file.address.path, file.open_mode())

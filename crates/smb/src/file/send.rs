@@ -127,8 +127,9 @@ impl RemoteFile {
         if matches!(command, SmbCommand::Negotiate | SmbCommand::SessionSetup) {
             self.opening.preauth.add(&bytes);
         }
-        // MS-SMB2 3.2.4.1.1: of 3.1.1 the TREE_CONNECT is signed even if nothing else is.
-        let sign = command == SmbCommand::TreeConnect && self.protection.has_keys();
+        // MS-SMB2 3.2.4.1.1, 3.2.5.5: TREE_CONNECT and the validation are signed even if nothing else is.
+        let is_signed = matches!(command, SmbCommand::TreeConnect | SmbCommand::Ioctl);
+        let sign = is_signed && self.protection.has_keys();
         self.control.push(ControlMessage { bytes, sender: Sender::Client, sign });
         self.tasks.insert(SmbTask::new(ticket, Purpose::Control(command), now));
         Ok(())

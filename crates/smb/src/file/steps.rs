@@ -6,7 +6,8 @@
 //! | Negotiating | NEGOTIATE | Challenged |
 //! | Challenged | SESSION_SETUP with the first token | LoggingOn |
 //! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting |
-//! | TreeConnecting | TREE_CONNECT | Creating |
+//! | TreeConnecting | TREE_CONNECT | Validating, or Creating |
+//! | Validating | IOCTL | Creating |
 //! | Creating | CREATE | Extending, or Open |
 //! | Extending | SET_INFO | Sizing |
 //! | Sizing | QUERY_INFO | Open |
@@ -28,6 +29,7 @@ pub(super) enum SmbStep {
     Challenged,
     LoggingOn,
     TreeConnecting,
+    Validating,
     Creating,
     Extending,
     Sizing,

@@ -265,6 +265,52 @@ bodies! {
         /// Reserved.
         channel_len: U16,
     }
+    /// IOCTL request (2.2.31).
+    57 IoctlRequest {
+        /// Reserved.
+        reserved: U16,
+        /// What is asked for.
+        control_code: U32,
+        /// The open file; all ones: none.
+        file_id: OpenId,
+        /// Where the input is.
+        input_offset: U32,
+        /// Bytes of it.
+        input_len: U32,
+        /// Most bytes of input in the answer.
+        max_input_len: U32,
+        /// Where the output is.
+        output_offset: U32,
+        /// Bytes of it.
+        output_len: U32,
+        /// Most bytes of output in the answer.
+        max_output_len: U32,
+        /// 1: a control code of the file system.
+        flags: U32,
+        /// Reserved.
+        reserved2: U32,
+    }
+    /// IOCTL response (2.2.32).
+    49 IoctlResponse {
+        /// Reserved.
+        reserved: U16,
+        /// What was asked for.
+        control_code: U32,
+        /// The open file.
+        file_id: OpenId,
+        /// Where the input is.
+        input_offset: U32,
+        /// Bytes of it.
+        input_len: U32,
+        /// Where the output is.
+        output_offset: U32,
+        /// Bytes of it.
+        output_len: U32,
+        /// Reserved.
+        flags: U32,
+        /// Reserved.
+        reserved2: U32,
+    }
     /// `QUERY_INFO` request (2.2.37).
     41 QueryInfoRequest {
         /// 1: of the file.

@@ -45,6 +45,8 @@ pub enum SmbCommand {
     Read = 8,
     /// WRITE
     Write = 9,
+    /// IOCTL
+    Ioctl = 11,
     /// CANCEL
     Cancel = 12,
     /// ECHO
@@ -68,6 +70,7 @@ impl SmbCommand {
             Self::Flush => "FLUSH",
             Self::Read => "READ",
             Self::Write => "WRITE",
+            Self::Ioctl => "IOCTL",
             Self::Cancel => "CANCEL",
             Self::Echo => "ECHO",
             Self::QueryInfo => "QUERY_INFO",

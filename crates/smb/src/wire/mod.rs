@@ -11,6 +11,7 @@ pub mod logon;
 pub mod negotiate;
 pub mod status;
 pub mod unicode;
+pub mod validation;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

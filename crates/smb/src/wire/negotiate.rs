@@ -161,21 +161,24 @@ impl SmbOffer {
         if self.signing_required { SIGNING_REQUIRED } else { SIGNING_ENABLED }
     }
 
+    /// The capabilities on the wire. A client without dialects of 3.x reports none that belong to them.
+    pub fn capabilities(&self) -> u32 {
+        let encryption = if self.ciphers.is_empty() { 0 } else { CAP_ENCRYPTION };
+        let has_3 = self.dialects.iter().any(|dialect| *dialect >= Dialect::Smb300);
+        if has_3 { CAP_LARGE_MTU | encryption } else { 0 }
+    }
+
     /// The request.
     pub fn request(&self, header: &MessageHeader) -> Vec<u8> {
         let dialects: Vec<u8> =
             self.dialects.iter().flat_map(|dialect| dialect.code().to_le_bytes()).collect();
         let mut body = NegotiateRequest {
+            capabilities: U32::new(self.capabilities()),
             dialect_count: U16::new(self.dialects.len() as u16),
             security_mode: U16::new(self.security_mode()),
             client_guid: self.client_guid,
             ..NegotiateRequest::default()
         };
-        // A client without dialects of 3.x reports no capabilities that belong to them.
-        if self.dialects.iter().any(|dialect| *dialect >= Dialect::Smb300) {
-            let encryption = if self.ciphers.is_empty() { 0 } else { CAP_ENCRYPTION };
-            body.capabilities = U32::new(CAP_LARGE_MTU | encryption);
-        }
         let mut rest = dialects;
         if self.dialects.contains(&Dialect::Smb311) {
             let contexts = self.contexts();
@@ -228,6 +231,12 @@ pub struct Negotiated {
     pub max_read_bytes: u32,
     /// Most bytes of a WRITE.
     pub max_write_bytes: u32,
+    /// What the server can do, as it said.
+    pub capabilities: u32,
+    /// Names the server.
+    pub server_guid: [u8; 16],
+    /// Its security mode on the wire.
+    pub security_mode: u16,
 }
 
 impl Negotiated {
@@ -246,6 +255,9 @@ impl Negotiated {
             multi_credit: capabilities & CAP_LARGE_MTU != 0,
             max_read_bytes: body.max_read_bytes.get(),
             max_write_bytes: body.max_write_bytes.get(),
+            capabilities,
+            server_guid: body.server_guid,
+            security_mode: body.security_mode.get(),
         };
         match dialect {
             Dialect::Smb210 => {}

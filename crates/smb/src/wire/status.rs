@@ -26,6 +26,7 @@ statuses! {
     BUFFER_OVERFLOW 0x8000_0005 "more data than the buffer holds"
     NOT_IMPLEMENTED 0xC000_0002 "not implemented"
     INVALID_PARAMETER 0xC000_000D "an invalid parameter"
+    INVALID_DEVICE_REQUEST 0xC000_0010 "not a request for this file system"
     END_OF_FILE 0xC000_0011 "behind the end of the file"
     MORE_PROCESSING_REQUIRED 0xC000_0016 "the logon continues"
     ACCESS_DENIED 0xC000_0022 "access denied"

@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, WithJsonSchema
 
+from linerate.backup import BackupPhase
 from linerate.san import FaultTable
 from linerate.scale import Axis
 from linerate.study.model import SettingValue
@@ -95,6 +96,23 @@ class SanTable(FrozenSpec):
     host: tuple[RealHostTable, ...] = ()
 
 
+class BackupTable(FrozenSpec):
+    """[workload.backup]: a phase of an image backup (`linerate backup-load`), after those that it needs."""
+
+    phase: BackupPhase
+    """create, full, incremental or restore: its figures count."""
+    image: Bytes
+    """Size of the image: whole clusters of 64 KiB."""
+    used_percent: Annotated[float, Field(gt=0, le=100)] = 60.0
+    """Share of the source that is used."""
+    changed_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    """Share of the used part that changes before an incremental backup."""
+    transfer: Bytes = 1 << 20
+    """Longest write: whole clusters of 64 KiB."""
+    flush: Bytes = 1 << 30
+    """Data between two flushes."""
+
+
 class WorkloadTable(FrozenSpec):
     """[[workload]]: one load."""
 
@@ -110,6 +128,8 @@ class WorkloadTable(FrozenSpec):
     """I/Os in flight per volume; as the file says if not given."""
     size: Bytes | None = None
     """Used part of each volume; as the file says, or all of a smaller volume, if not given."""
+    backup: BackupTable | None = None
+    """In place of a file: a phase of an image backup."""
     lan: Names = ()
     """LAN streams of the topology that run beside it."""
     cases: Names = ("*",)

@@ -19,6 +19,7 @@ from linerate.errors import UserError
 from linerate.lab.cpu_idle import WAIT
 from linerate.san import Topology, load_topology
 from linerate.settings import FAULTS, faults_text
+from linerate.study.file.backup import backup_of, spec_of, unfit_backups
 from linerate.study.file.factors import combinations
 from linerate.study.file.hosts import real_host, unfit_hosts, unfit_load_host, volumes_there
 from linerate.study.file.model import CaseTable, ClaimTable, SanTable, StudyFile, WorkloadTable
@@ -127,6 +128,8 @@ class _Reader:
         self._once("case", [case.name for case in every])
         for index, one in enumerate(self.file.workload):
             self._pick(("workload", index, "cases"), one.cases, [case.name for case in every], "case")
+        for key, wrong, accepted in unfit_backups(self.file, workloads, self.sans):
+            self._error(key, wrong, accepted)
         claims = self._claims(every)
         scale = self._scale(workloads)
         if self.problems.errors:
@@ -251,19 +254,23 @@ class _Reader:
             if name not in known:
                 there = f"there is {', '.join(known)}" if known else f"{san.name} has none"
                 self._error((*key, "lan"), f"no LAN stream {name}", there)
-        if table.file is None and not table.lan:
+        if table.file is None and not table.lan and table.backup is None:
             self._error(key, "neither a file nor lan", "name a workload file, LAN streams, or both")
         if table.file is None and table.warm_up == "steady":
             self._error(
                 (*key, "warm_up"), "LAN traffic alone has no I/O rate to become steady", 'write a time, "10s"'
             )
         spec = None if table.file is None else self._spec(key, table, san, elapsed_s, warmup_s)
+        backup = None if table.backup is None else backup_of(table.backup)
+        if backup is not None:
+            spec = spec_of(table.name, backup, elapsed_s)
         return Workload(
             name=table.name,
             title=table.title or table.name,
             san=san.name,
             metric=metric,
             spec=spec,
+            backup=backup,
             lan=table.lan,
             elapsed_s=spec.elapsed_s if spec else elapsed_s,
             warmup_s=spec.warmup_s if spec else warmup_s,

@@ -19,6 +19,7 @@ from linerate.lab.lan import lan_mib_s
 from linerate.results import WorkloadSource
 from linerate.run import Beside, Counters, Execution, Loader, RunEvent, Watcher, carry_out
 from linerate.scale.laws import demands_s
+from linerate.study.laboratory.backup import measure_backup
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
@@ -75,6 +76,10 @@ def measure(run: LaboratoryRun) -> Measured:
     """Carries the run out. Raises the LinerateError that made it fail, or KeyboardInterrupt."""
     workload = run.workload
     spec = idle(workload) if workload.spec is None else placed(workload, run)
+    if workload.backup is not None:
+        return measure_backup(
+            workload.backup, spec, run.settings, run.consent, run.loader.look, run.directory, _recorded(run)
+        )
     plan = RunPlan(workload.name, [PlanStep(PlannedRun(spec=spec, name=workload.name, label=workload.name))])
     execution = Execution(
         plan,

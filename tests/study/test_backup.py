@@ -1,0 +1,121 @@
+"""Image backups as workloads of a study: read, turned into phases, measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from linerate.errors import UserError
+from linerate.study import StudyDirectory, load_study, parse_study
+from linerate.study.laboratory.backup import backup_request
+from linerate.study.laboratory.settings import loaded
+from linerate.study.model import Study
+
+from tests.support import need
+
+from .conftest import run_study
+
+TEXT = """\
+title = "An image on a share"
+
+[[san]]
+topology = "nas-san"
+
+[[workload]]
+name = "full"
+metric = "backup_mbit_s"
+elapsed = "2s"
+warm_up = "0s"
+backup = { phase = "full", image = "8m", transfer = "256k" }
+
+[baseline]
+settings = { backup.image = "dynamic", load.writes = "through" }
+
+[[case]]
+name = "fixed"
+settings = { backup.image = "fixed", load.writes = "cached" }
+
+[repeat]
+blocks_min = 1
+blocks_max = 1
+settle = "0s"
+baselines = 1
+"""
+
+
+def requests(study: Study, phase: str) -> list[str]:
+    """The phases that run so that this one can be measured."""
+    changed = study.workloads[0].backup
+    spec = study.workloads[0].spec
+    assert changed is not None
+    assert spec is not None
+    backup = changed.model_copy(update={"phase": phase})
+    return [name for name, _ in backup_request(backup, spec, study.baseline.settings).phases()]
+
+
+def test_a_phase_runs_after_those_that_it_needs() -> None:
+    study = parse_study(TEXT)
+    assert requests(study, "create") == ["create"]
+    assert requests(study, "full") == ["create", "full"]
+    assert requests(study, "incremental") == ["create", "full", "incremental 1"]
+    assert requests(study, "restore") == ["create", "full", "restore"]
+
+
+def test_settings_make_the_image() -> None:
+    study = parse_study(TEXT)
+    (workload,) = study.workloads
+    assert workload.backup is not None
+    assert workload.spec is not None
+    assert [volume.name for volume in workload.spec.volumes] == ["image"]
+    made = [
+        backup_request(workload.backup, loaded(workload.spec, case.settings), case.settings)
+        for case in study.cases
+    ]
+    assert [one.kind for one in made] == ["dynamic", "fixed"]
+    assert [one.image.durable_writes for one in made] == [True, False]
+    assert {one.data.image_bytes for one in made} == {8 << 20}
+    again = workload.seeded(7)
+    assert again.spec is not None
+    assert backup_request(workload.backup, again.spec, {}).data == made[0].data, "each run backs up the same"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('image = "8m"', 'image = "8000000"', "not a multiple of 64 KiB"),
+        ('phase = "full"', 'phase = "half"', "half"),
+        ('elapsed = "2s"', 'elapsed = "2s"\nfile = "chelsio.toml"', "an image backup, and a file"),
+        ('warm_up = "0s"', 'warm_up = "steady"', "neither a search nor a warm-up"),
+        ('topology = "nas-san"', 'topology = "eight-drives"\nclock = "virtual"', "no virtual SAN with a network"),
+        ('backup = { phase = "full", image = "8m", transfer = "256k" }', 'file = "chelsio.toml"\nrun = "read size=8k"',
+         "backup.image is of image backups alone"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_with_its_place(old: str, new: str, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_study(TEXT.replace(old, new))
+    assert words in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_the_shipped_study_tests_the_published_finding() -> None:
+    study = load_study("image-backup")
+    assert [claim.claim for claim in study.claims] == ["backup.smb_vhdx"]
+    assert {one.backup.phase for one in study.workloads if one.backup} == {
+        "create",
+        "full",
+        "incremental",
+        "restore",
+    }
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_backups_of_a_study_are_measured_on_the_nas(tmp_path: Path) -> None:
+    need.tool("smbd")
+    measured = StudyDirectory.open(run_study(tmp_path, TEXT)).measured
+    values = {one.case: one.values for one in measured.values()}
+    assert set(values) == {"baseline", "fixed"}
+    for figures in values.values():
+        assert figures["backup_mbit_s"] > 1
+        assert figures["wire_mbit_s"] > figures["backup_mbit_s"]
+        assert figures["backup_s"] > 0
