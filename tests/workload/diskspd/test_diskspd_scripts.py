@@ -51,6 +51,11 @@ def test_values_come_from_the_command_line(script: ReadScript) -> None:
     assert run.spec.elapsed_s == 7
 
 
+def test_a_prompt_before_the_command(script: ReadScript) -> None:
+    (run,) = script("D:\\SQLIO>sqlio -kR -frandom -s5 x\n").steps()
+    assert (run.spec.elapsed_s, run.spec.streams[0].name) == (5, "sqlio")
+
+
 @pytest.mark.parametrize("word", ["%SECS%", "%1", "%%i", "$x", "!x!", "$(get-x)"])
 def test_a_value_of_a_running_script_is_refused(script: ReadScript, word: str) -> None:
     with pytest.raises(UserError, match="only the running script knows") as caught:
@@ -72,6 +77,9 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
         (b"diskspd -b8K x\0y\n", "NUL bytes"),
         (b"diskspd -b8K " + b"x" * LINE_CHARACTERS_MAX, "a line of"),
         (b"diskspd -b8K x ^\n" * 40_000, "a line of"),
+        (b"echo\n" + b"diskspd -b8K " * 800_000, "t.cmd:2: a line of"),
+        (b"for %%a in (" + b"1 " * 12_000 + b") do diskspd -o%%a x\n", "more than 10,000 turns"),
+        ("diskspd -b8K x\n".encode("utf-16")[:-7], "no size"),
         (b"for /l %%a in (1,1,99999) do diskspd -o%%a x\n", "more than 10,000 turns"),
         (b"rem" + b" " * FILE_BYTES_MAX, "more than 16 MiB"),
         (b"diskspd -t99 -q1 x\ndiskspd -w900 x\n", "t.cmd:2: "),

@@ -52,8 +52,9 @@ the used part.
 - **Threads.** `-t` threads with `-o` I/Os each have their product in flight on each target. `-F` counts them for
   all targets together; each thread has `-o` I/Os on every target.
 - **Sequential I/O.** Each thread has a position of its own: `disk1.t2` is disk1 for the second thread. Without `-T`
-  all threads go through the same blocks, and a cache then answers most of them; a notice says so. With `-si` they
-  share one position. Where the threads of sqlio begin is not documented; here they begin at the first byte.
+  all threads go through the same blocks, and a cache then answers most of them; a notice says so. With `-T` a thread
+  begins again at its own first byte, where one of diskspd goes on at that of the used part. With `-si` they share
+  one position. Where the threads of sqlio begin is not documented; here they begin at the first byte.
 - **Places.** Random places are multiples of the grid, counted from the first byte of the used part. They follow
   from the seed and are not those of diskspd.
 - **Rates.** `-g` counts per thread and target. Here I/Os begin when they are due; a thread of diskspd would wait
@@ -61,7 +62,8 @@ the used part.
 - **Write data** repeats a pattern, as by default in diskspd: here it compresses 512:1, and no two pages are equal.
   With `-Zr` or `-Z1M` it does not compress.
 - **Caching.** Without `-Sh`, `-Su` or `-Sr` files go through the page cache, as diskspd's do. LUNs have none.
-- An option that is given twice counts as its last one says.
+- What diskspd 2.2 refuses is refused here: options behind a target, `-T` or `-si` with `-r`, `-i` without `-j`.
+  An option that is given twice counts as its last one says.
 """
 
 

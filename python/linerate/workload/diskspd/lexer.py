@@ -21,7 +21,7 @@ LINE_CHARACTERS_MAX = 32_768
 """Longest command line of Windows."""
 LOOP_COMMANDS_MAX = 10_000
 _TOOL = r"(?:[^\s\"'|&;<>()]*[\\/])?(diskspd|sqlio)(?:64|32)?(?:\.exe)?"
-_COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=]))[\"']?{_TOOL}[\"']?\s+(?=\S)", re.IGNORECASE)
+_COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=>]))[\"']?{_TOOL}[\"']?\s+(?=\S)", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(@?rem\b|::|[#*]|@?echo\b|title\b|write-(host|output)\b)", re.IGNORECASE)
 _SET = re.compile(r"\s*@?(?:set\s+\"?(\w+)|\$(\w+)\s*)=\s*(.*?)\"?\s*$", re.IGNORECASE)
 _FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)

@@ -62,9 +62,9 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("diskspd", "b", ValueForm.SIZE, "size_bytes", "size of an I/O (64K)"),
     _does("diskspd", "o", ValueForm.NUMBER, "outstanding", "I/Os in flight per thread and target (2)"),
     _does("diskspd", "t", ValueForm.NUMBER, "threads", "threads per target (1)"),
-    _does("diskspd", "F", ValueForm.NUMBER, "threads", "threads in all, each with I/Os on every target"),
+    _does("diskspd", "F", ValueForm.NUMBER, "all_threads", "threads in all, each with I/Os on every target"),
     _does("diskspd", "w", ValueForm.PERCENT, "write_percent", "share of writes (0)"),
-    _does("diskspd", "rs", ValueForm.PERCENT, "random_percent", "share of random I/Os"),
+    _does("diskspd", "rs", ValueForm.PERCENT, "random_percent", "share of random I/Os; with reads or writes alone"),
     _refused("diskspd", "rd", "uneven places are not made; `range` and `hotband` of a TOML file are near to it"),
     _does("diskspd", "r", ValueForm.OPTIONAL_SIZE, "random_grid", "random places, on this grid (size of an I/O)"),
     _does("diskspd", "si", ValueForm.OPTIONAL_SIZE, "interlocked_stride", "sequential, one position for all threads"),
@@ -124,6 +124,22 @@ OPTIONS: tuple[CommandOption, ...] = (
     _refused("sqlio", "S", "a start time is not kept"),
     _refused("sqlio", "v", "I/O by vectors of Windows is not made"),
 )  # fmt: skip
+
+EXCLUSIVE: tuple[tuple[str, str], ...] = (
+    ("stride", "random_grid"),
+    ("stride", "random_percent"),
+    ("stride", "interlocked_stride"),
+    ("interlocked_stride", "random_grid"),
+    ("interlocked_stride", "random_percent"),
+    ("interlocked_stride", "thread_stride_bytes"),
+    ("interlocked_stride", "parallel"),
+    ("parallel", "random_grid"),
+    ("parallel", "random_percent"),
+    ("thread_stride_bytes", "random_grid"),
+    ("thread_stride_bytes", "random_percent"),
+    ("all_threads", "threads"),
+)
+"""Keys of options that diskspd 2.2 refuses together."""
 
 
 def find_option(tool: ToolName, text: str) -> CommandOption | None:
