@@ -191,6 +191,9 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("sqlio -kR -f64 x", "stripes are not made"),
         ("sqlio -kR x", "stripes of 64 blocks"),
         ("sqlio -kX -frandom x", "-kX"),
+        ("sqlio -kW -T60 -frandom x", "-k with -T"),
+        ("sqlio -kW -frandom -Fmissing.txt x", "x beside -F"),
+        ("diskspd -b8K -Rpxml x", "makes no load"),
         ("sqlio -kR -frandom -Fmissing.txt", "missing.txt: No such file"),
     ],
 )

@@ -47,7 +47,8 @@ def test_a_script_of_powershell(script: ReadScript) -> None:
 
 
 def test_values_come_from_the_command_line(script: ReadScript) -> None:
-    (run,) = script("diskspd -d%SECS% x\r\n", substitutions={"secs": "7"}).steps()
+    text = "set SECS=%1\r\nset TOOL=C:\\t\\diskspd.exe\r\n%TOOL% -d%SECS% x\r\n"
+    (run,) = script(text, substitutions={"secs": "7"}).steps()
     assert run.spec.elapsed_s == 7
 
 
@@ -107,7 +108,7 @@ def test_files_are_told_apart(tmp_path: Path) -> None:
         ("a.txt", "# tests\nC:\\t\\sqlio.exe -kR -frandom x\n", "diskspd"),
         ("b.txt", "* sqlio -kR\nsd=sd1,lun=/dev/sdb\nwd=w,sd=*\nrd=r,wd=w\n", "vdbench"),
         ("c.bat", "echo\n", "diskspd"),
-        ("d.fio", "[diskspd]\nfilename=x\n", "fio"),
+        ("d.fio", "; diskspd -b8K x\n[diskspd]\nfilename=x\n", "fio"),
     ):
         (tmp_path / name).write_text(text)
         assert kind_of_file(tmp_path / name) == kind, name

@@ -20,10 +20,10 @@ refused and why. Its tables are made from the reader's own.
 linerate run diskspd --target /dev/sdb -- -b8K -d60 -o32 -t4 -r -w30 -Sh E:\\io.dat   # one command
 linerate run tests.cmd --map disk1=iscsi://10.0.0.5/iqn.2026-11.lab:disks/0    # all commands of a script, in order
 linerate run tests.cmd DURATION=60 --target null:8g --dry-run                         # what it would do
+linerate run tests.cmd --target null:8g --diskspd-xml results.xml                     # results as diskspd writes them
 ```
 
-What changes the load and is not supported is refused with its line and the reason. XML profiles and results in
-diskspd's form are not there.
+What changes the load and is not supported is refused with its line and the reason. XML profiles are not read.
 
 ## Where the volumes are
 
@@ -66,11 +66,29 @@ the used part.
   An option that is given twice counts as its last one says.
 """
 
+_RESULTS = """
+## Results as diskspd's XML
+
+`--diskspd-xml FILE` of `run` and of `report` writes the results as `diskspd -Rxml -L -D` does (diskspd 2.2), for
+programs that read its XML. It works for every workload. An existing FILE is replaced after a question, or with
+`--overwrite FILE` of `run`, `--overwrite` of `report`.
+
+- Each step is a `TimeSpan`, once in `Profile` and once behind it. A script with several commands makes one file.
+- A `Thread` is a queue: a volume of a stream. Threads of a command that share a queue (random I/O, `-si`) are one
+  `Thread`, and its `RequestCount` has the I/Os of all of them. `Path` is where the volume is here.
+- Times are service times, from submit to complete, in ms. Percentiles come from the run's histograms (0.1 % wide).
+- CPU is that of the load host over all its CPUs; single CPUs are not taken, so there is no `CPU` element.
+- Intervals are those of the run. Their smallest latencies are not kept, so `Bucket` has no such attribute, and the
+  intervals of single targets are left out: only their standard deviations are there.
+- `BlockSize` of a workload with several sizes is their mean. Errors are not in diskspd's form; `linerate report`
+  shows them. Warm-up is left out.
+"""
+
 
 def page() -> str:
     """The whole page."""
     tables = [f"\n## Options of {tool}\n\n{_table(tool)}\n" for tool in ("diskspd", "sqlio")]
-    return _HEAD + "".join(tables)
+    return _HEAD + "".join(tables) + _RESULTS
 
 
 def _table(tool: ToolName) -> str:

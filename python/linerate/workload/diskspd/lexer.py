@@ -8,6 +8,7 @@ replaced. A word whose value only a running script would know is refused.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ LINE_CHARACTERS_MAX = 32_768
 LOOP_COMMANDS_MAX = 10_000
 _TOOL = r"(?:[^\s\"'|&;<>()]*[\\/])?(diskspd|sqlio)(?:64|32)?(?:\.exe)?"
 _COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=>]))[\"']?{_TOOL}[\"']?\s+(?=\S)", re.IGNORECASE)
-_COMMENT = re.compile(r"\s*(@?rem\b|::|[#*]|@?echo\b|title\b|write-(host|output)\b)", re.IGNORECASE)
+_COMMENT = re.compile(r"\s*(@?rem\b|::|[#*;]|@?echo\b|title\b|write-(host|output)\b)", re.IGNORECASE)
 _SET = re.compile(r"\s*@?(?:set\s+\"?(\w+)|\$(\w+)\s*)=\s*(.*?)\"?\s*$", re.IGNORECASE)
 _FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"%%?\w|![\w]+!|\$[\w{(]")
@@ -79,7 +80,7 @@ def read_commands(path: Path, substitutions: Mapping[str, str], problems: Proble
     text = _decoded(content)
     if text is None or "\0" in text:
         raise UserError(f"{path}: not a text: it has NUL bytes", "save it as UTF-8, UTF-16 or ANSI")
-    values = {name.lower(): value for name, value in substitutions.items()}
+    values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
     for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
         place = SourceLocation(str(path), number)
         if len(line) > LINE_CHARACTERS_MAX:
@@ -114,7 +115,7 @@ def _joined(text: str, end: str) -> Iterator[tuple[int, str]]:
 
 
 def _commands(
-    place: SourceLocation, line: str, values: dict[str, str], problems: Problems
+    place: SourceLocation, line: str, values: ChainMap[str, str], problems: Problems
 ) -> Iterator[CommandLine]:
     for count, plain in enumerate(_unrolled(line), start=1):
         if count > LOOP_COMMANDS_MAX:
@@ -131,7 +132,7 @@ def _commands(
             elif words:
                 yield CommandLine(place, _tool(found[1]), words)
         elif (given := _SET.match(filled)) is not None:
-            values[(given[1] or given[2]).lower()] = given[3].strip("\"'")
+            values.maps[-1][(given[1] or given[2]).lower()] = given[3].strip("\"'")
 
 
 def _unrolled(line: str) -> Iterator[str]:

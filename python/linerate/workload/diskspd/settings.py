@@ -154,6 +154,8 @@ class _Reader:
         direction, order = self._values.get("direction", "").upper(), self._values.get("order", "").lower()
         if direction not in ("", "R", "W"):
             self._error(f"-k{shorten(direction)}", "write -kR or -kW")
+        if direction and "read_percent" in self._values:
+            self._error("-k with -T", "write one of them")
         if order not in ("random", "sequential"):
             what = f"-f{shorten(order)}" if order else "no -f, which means stripes of 64 blocks"
             self._error(f"{what}: stripes are not made", "write -frandom or -fsequential")
@@ -310,6 +312,8 @@ def _targets(
     place = command.place
     if "parameter_file" in values:
         targets = list(_of_parameter_file(command, values["parameter_file"], problems))
+        if words:
+            problems.error(place, f"sqlio: {shorten(words[0])} beside -F", "name targets in one place")
     else:
         drives = [f"{letter}:" for letter in re.sub(r"[,:\s]", "", values.get("drives", ""))]
         raw = [f"{one}:" if one.isalpha() else f"#{one}" for one in _listed(values.get("raw_drives", ""))]
