@@ -9,6 +9,19 @@ import typer
 
 from linerate.errors import UserError
 
+_FioJson = Annotated[
+    Path | None,
+    typer.Option("--fio-json", metavar="FILE", help="Write the results as fio's JSON here."),
+]
+_IometerCsv = Annotated[
+    Path | None,
+    typer.Option("--iometer-csv", metavar="FILE", help="Write the results as Iometer's CSV here."),
+]
+_DiskspdXml = Annotated[
+    Path | None,
+    typer.Option("--diskspd-xml", metavar="FILE", help="Write the results as diskspd's XML here."),
+]
+
 
 def report(
     run: Annotated[
@@ -22,18 +35,9 @@ def report(
         Path | None,
         typer.Option("--vdbench-output", metavar="DIR", help="Write vdbench's report files here."),
     ] = None,
-    fio_json: Annotated[
-        Path | None,
-        typer.Option("--fio-json", metavar="FILE", help="Write the results as fio's JSON here."),
-    ] = None,
-    iometer_csv: Annotated[
-        Path | None,
-        typer.Option("--iometer-csv", metavar="FILE", help="Write the results as Iometer's CSV here."),
-    ] = None,
-    diskspd_xml: Annotated[
-        Path | None,
-        typer.Option("--diskspd-xml", metavar="FILE", help="Write the results as diskspd's XML here."),
-    ] = None,
+    fio_json: _FioJson = None,
+    iometer_csv: _IometerCsv = None,
+    diskspd_xml: _DiskspdXml = None,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Replace the files of --fio-json, --iometer-csv and --diskspd-xml."),

@@ -91,10 +91,7 @@ def run(
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
     where = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports)
     fitted, where = _placed(asked, overrides, where, target or [], map_ or [], volumes, strict=strict)
-    if dry_run:
-        _show(fitted, where)
-    else:
-        _load(fitted, asked, keep, where, keep.agreed(overwrite, json=json), wait=wait, json=json)
+    _show_or_load(fitted, asked, keep, where, overwrite, dry_run=dry_run, wait=wait, json=json)
 
 
 def _placed(
@@ -211,17 +208,22 @@ class Keep:
         return [word for word in overwrite if Path(word) not in files] if overwrite else overwrite
 
 
-def _load(
+def _show_or_load(
     fitted: Fitted,
     asked: Asked,
     keep: Keep,
     where: Where,
     overwrite: list[str] | None,
     *,
+    dry_run: bool,
     wait: bool,
     json: bool,
 ) -> None:
-    """Runs the workload, alone on this machine."""
+    """Shows what the workload would do, or runs it, alone on this machine."""
+    if dry_run:
+        _show(fitted, where)
+        return
+    overwrite = keep.agreed(overwrite, json=json)
     with shared_machine(f"run {fitted.plan.name}", wait=wait), where.loader() as loader:
         _run_plan(fitted.to_luns(loader).told(json=json), asked, keep, where, loader, overwrite, json=json)
 

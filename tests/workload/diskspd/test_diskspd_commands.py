@@ -183,6 +183,8 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("diskspd -b8K x -r", "-r: an option behind a target"),
         ("diskspd -r x X", "X: a target twice"),
         ("diskspd -c4K x", "no room for an I/O"),
+        ("diskspd -c1G #1", "#1 is a drive"),
+        ("diskspd -c1G x e:", "e: is a drive"),
         ("diskspd -t4 -T1G -c2G x", "thread 3 begins at byte"),
         ("diskspd -t9999 x", "9,999 threads with 2 I/Os each"),
         ("diskspd -o2 -i10 -j50 x", "a thread pauses as a whole"),

@@ -26,6 +26,7 @@ _NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
 _NUMBER_MAX = 1 << 62
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
+_DRIVE = re.compile(r"#\d+|[a-z]:", re.IGNORECASE)
 _LETTERS = {row.key: row.letters for row in OPTIONS if row.tool == "diskspd"}
 
 
@@ -368,6 +369,9 @@ def _check(settings: CommandSettings, problems: Problems) -> None:
         error(
             f"size {settings.size_bytes}: not a multiple of {SECTOR_BYTES} bytes", "disks move whole sectors"
         )
+    for target in settings.targets if settings.creates else ():
+        if _DRIVE.fullmatch(target.text):
+            error(f"-c makes files, and {shorten(target.text)} is a drive", "write -f for its used part")
     if settings.thread_stride_bytes and settings.threads < 2:
         error("-T with one thread", "write -t2 or more, or -B for the first byte")
     if settings.end_bytes is not None and settings.end_bytes - settings.base_bytes < settings.size_bytes:
