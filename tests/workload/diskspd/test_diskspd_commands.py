@@ -156,7 +156,7 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
     [
         ("diskspd -q3 x", "-q3: diskspd has no such option"),
         ("diskspd -rd90/10 x", "-rd90/10 is not supported"),
-        ("diskspd -Xprofile.xml", "XML profiles are not read"),
+        ("diskspd -Xprofile.xml", "the profile runs by itself"),
         ("diskspd -O4 x", "a queue that several targets share"),
         ("diskspd -s128K x", "sequential I/Os follow each other"),
         ("diskspd -p x", "-p is not supported"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from linerate.workload.diskspd.profile import ELEMENTS
 from linerate.workload.diskspd.tables import OPTIONS, OptionEffect, ToolName, ValueForm
 
 _HEAD = """\
@@ -23,7 +24,8 @@ linerate run tests.cmd DURATION=60 --target null:8g --dry-run                   
 linerate run tests.cmd --target null:8g --diskspd-xml results.xml                     # results as diskspd writes them
 ```
 
-What changes the load and is not supported is refused with its line and the reason. XML profiles are not read.
+What changes the load and is not supported is refused with its line and the reason. Profiles of diskspd (`-X`, XML)
+run too: `linerate run FILE`; [how they are read](#xml-profiles).
 
 ## Where the volumes are
 
@@ -66,6 +68,14 @@ the used part.
   An option that is given twice counts as its last one says.
 """
 
+_PROFILES = """
+## XML profiles
+
+`linerate run FILE` runs a profile of diskspd, as `diskspd -Rpxml` writes one. Each time span is a run. Elements are
+read as their options, so messages name these; a number of 0 is as without the element. The targets of a time span
+must have the same options: one in which they differ is refused. Templates of targets (`*1`) are mapped as others.
+
+"""
 _RESULTS = """
 ## Results as diskspd's XML
 
@@ -88,7 +98,16 @@ programs that read its XML. It works for every workload. An existing FILE is rep
 def page() -> str:
     """The whole page."""
     tables = [f"\n## Options of {tool}\n\n{_table(tool)}\n" for tool in ("diskspd", "sqlio")]
-    return _HEAD + "".join(tables) + _RESULTS
+    return _HEAD + "".join(tables) + _PROFILES + _element_table() + _RESULTS
+
+
+def _element_table() -> str:
+    words = {"none": "no effect", "refused": "refused"}
+    lines = ["| in | element | read as |", "| --- | --- | --- |"]
+    for row in ELEMENTS:
+        shown = words.get(row.form) or (f"`-{row.option}`" if row.option else "its parts")
+        lines.append(f"| `{row.parent}` | `{row.name}` | {shown} |")
+    return "\n".join(lines) + "\n"
 
 
 def _table(tool: ToolName) -> str:

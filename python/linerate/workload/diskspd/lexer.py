@@ -48,7 +48,7 @@ def is_command_name(word: str) -> bool:
 
 def is_script(head: bytes) -> bool:
     """Whether the beginning of a file has a command of diskspd or sqlio with an option."""
-    text = _decoded(head) or ""
+    text = decoded(head) or ""
     return any(
         found is not None and re.match(r"[-/]\w", line[found.end() :]) is not None
         for line in text.splitlines()
@@ -70,14 +70,7 @@ def _tool(name: str) -> ToolName:
 
 def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
     """The commands of a file in order. Raises UserError if it is no text or too large."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", "name a file that can be read") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script with commands")
-    text = _decoded(content)
+    text = decoded(read_bytes(path))
     if text is None or "\0" in text:
         raise UserError(f"{path}: not a text: it has NUL bytes", "save it as UTF-8, UTF-16 or ANSI")
     values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
@@ -89,7 +82,20 @@ def read_commands(path: Path, substitutions: Mapping[str, str], problems: Proble
             yield from _commands(place, line, values, problems)
 
 
-def _decoded(content: bytes) -> str | None:
+def read_bytes(path: Path) -> bytes:
+    """All of a file. Raises UserError if it cannot be read or is too large."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "name a file that can be read") from error
+    if len(content) > FILE_BYTES_MAX:
+        raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script or a profile")
+    return content
+
+
+def decoded(content: bytes) -> str | None:
+    """The text of a file of Windows: UTF-16 or UTF-8 with its mark, UTF-8, or ANSI."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", "replace")
     try:

@@ -102,7 +102,7 @@ OPTIONS: tuple[CommandOption, ...] = (
     _none("diskspd", "e", "event tracing of Windows"),
     _refused("diskspd", "N", "memory-mapped I/O is not made"),
     _refused("diskspd", "O", "a queue that several targets share is not made; write -o"),
-    _refused("diskspd", "X", "XML profiles are not read; write their options"),
+    _refused("diskspd", "X", "the profile runs by itself: `linerate run FILE`"),
     _refused("diskspd", "y", "events of Windows cannot be waited for"),
     _does("sqlio", "k", ValueForm.LETTERS, "direction", "`R` reads (default) or `W` writes"),
     _does("sqlio", "T", ValueForm.PERCENT, "read_percent", "share of reads (sqlio2)"),
