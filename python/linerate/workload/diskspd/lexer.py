@@ -61,7 +61,7 @@ def command_of(words: Sequence[str]) -> CommandLine:
     """The command that the words of a shell make; the first one names the tool."""
     match = re.fullmatch(_TOOL, words[0], re.IGNORECASE)
     assert match is not None, "checked by is_command_name"
-    return CommandLine(SourceLocation(match[1].lower(), 0), _tool(match[1]), tuple(words[1:]))
+    return CommandLine(SourceLocation("command line", 0), _tool(match[1]), tuple(words[1:]))
 
 
 def _tool(name: str) -> ToolName:

@@ -27,6 +27,7 @@ _NUMBER_MAX = 1 << 62
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
 _DRIVE = re.compile(r"#\d+|[a-z]:", re.IGNORECASE)
+_NO_TARGET = "name one behind the options; on a command line all of them come behind --"
 _LETTERS = {row.key: row.letters for row in OPTIONS if row.tool == "diskspd"}
 
 
@@ -323,7 +324,7 @@ def _targets(
         )
         targets = [CommandTarget(text, place) for text in (*files, *raw)]
     if not targets and not any(where.startswith(f"{place}: ") for where, _ in problems.errors):
-        problems.error(place, f"{command.tool}: no file or drive", "name one behind the options")
+        problems.error(place, f"{command.tool}: no file or drive", _NO_TARGET)
     names: set[str] = set()
     for target in targets:
         if (name := target.text.lower()) in names:

@@ -13,7 +13,7 @@ FileKind = Literal["diskspd", "fio", "iometer", "vdbench"]
 _HEAD_BYTES = 65_536
 _HINT = (
     "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md), a configuration of Iometer "
-    "(docs/iometer.md), a script with commands of diskspd or sqlio (docs/diskspd.md) "
+    "(docs/iometer.md), a script with commands of diskspd or sqlio, a profile of diskspd (docs/diskspd.md) "
     "or a TOML file (docs/workload.md)"
 )
 _IOMETER = re.compile(
