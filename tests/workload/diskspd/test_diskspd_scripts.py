@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import string
+import time
 from pathlib import Path
 
 import pytest
@@ -52,12 +53,26 @@ def test_values_come_from_the_command_line(script: ReadScript) -> None:
     assert run.spec.elapsed_s == 7
 
 
+def test_only_what_runs_the_tool_is_a_command(script: ReadScript) -> None:
+    text = (
+        'if (Test-Path "C:\\SQLIO\\") { Write-Verbose "SQLIO are there" }\n'
+        "Copy-Item -Path D:\\DiskSpd.exe -Destination E:\\x\n"
+        '$cmd = "diskspd -b4K -d1 x"\n'
+        "cd C:\\diskspd; .\\diskspd -b8K -d2 x; diskspd -d3 x\n"
+        "Invoke-Expression $cmd\n"
+        "$result = C:\\t\\diskspd.exe -d5 x | Out-String\n"
+    )
+    assert [run.spec.elapsed_s for run in script(text, name="t.ps1").steps()] == [2, 3, 1, 5]
+    text = 'set RUN=DiskSpd.exe -d4 x\necho %RUN%\n%RUN%\ncmd /c "diskspd -d6 x" & diskspd x.dat\n'
+    assert [run.spec.elapsed_s for run in script(text).steps()] == [4, 6, 10]
+
+
 def test_a_prompt_before_the_command(script: ReadScript) -> None:
     (run,) = script("D:\\SQLIO>sqlio -kR -frandom -s5 x\n").steps()
     assert (run.spec.elapsed_s, run.spec.streams[0].name) == (5, "sqlio")
 
 
-@pytest.mark.parametrize("word", ["%SECS%", "%1", "%%i", "$x", "!x!", "$(get-x)"])
+@pytest.mark.parametrize("word", ["%SECS%", "%1", "%%i", "$x", "!x!", "$(get-x)", " %*", " @words"])
 def test_a_value_of_a_running_script_is_refused(script: ReadScript, word: str) -> None:
     with pytest.raises(UserError, match="only the running script knows") as caught:
         script(f"\ndiskspd -b8K x{word}\n")
@@ -90,6 +105,17 @@ def test_bad_input(script: ReadScript, content: bytes, words: str) -> None:
     with pytest.raises(UserError) as caught:
         script(content)
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "unit", ["set A= ", " ", "=", "@/", "diskspd ", '"', "for %%a in (", "(((", "<!-- -->", "if not ", "%a%"]
+)
+def test_long_lines_are_read_at_once(script: ReadScript, unit: str) -> None:
+    line = "set A=" + unit * ((LINE_CHARACTERS_MAX - 100) // len(unit)) + "x"
+    began = time.process_time()
+    with contextlib.suppress(UserError):
+        script(f"{line}\n{line[6:]}\n" * 5)
+    assert time.process_time() - began < 5
 
 
 @given(st.text(alphabet=string.printable + "\xe4\u2028", max_size=80))

@@ -42,7 +42,8 @@ the used part.
 ## How a script is read
 
 - A script is not run. Its commands are found line by line, and each one is a run, in the order of the file.
-  `timeout`, `echo` and all other lines are left out, and so is what comes behind `>`, `|`, `&` or `;`.
+  `timeout`, `echo`, `copy` and all other lines are left out, and so is what comes behind `>`. A text that a script
+  keeps in a name is a command where the name is.
 - `^` (in `.ps1` a backquote) at the end of a line joins it with the next one.
 - `for %%b in (8 64) do ..` and `for /l %%o in (1,1,8) do ..` in one line are unrolled. Values that `set NAME=..` or
   `$name = ..` gave in earlier lines are filled in, and so are those of `NAME=VALUE` behind the file. A word whose
