@@ -9,6 +9,19 @@ import typer
 
 from linerate.errors import UserError
 
+_FioJson = Annotated[
+    Path | None,
+    typer.Option("--fio-json", metavar="FILE", help="Write the results as fio's JSON here."),
+]
+_IometerCsv = Annotated[
+    Path | None,
+    typer.Option("--iometer-csv", metavar="FILE", help="Write the results as Iometer's CSV here."),
+]
+_DiskspdXml = Annotated[
+    Path | None,
+    typer.Option("--diskspd-xml", metavar="FILE", help="Write the results as diskspd's XML here."),
+]
+
 
 def report(
     run: Annotated[
@@ -22,16 +35,12 @@ def report(
         Path | None,
         typer.Option("--vdbench-output", metavar="DIR", help="Write vdbench's report files here."),
     ] = None,
-    fio_json: Annotated[
-        Path | None,
-        typer.Option("--fio-json", metavar="FILE", help="Write the results as fio's JSON here."),
-    ] = None,
-    iometer_csv: Annotated[
-        Path | None,
-        typer.Option("--iometer-csv", metavar="FILE", help="Write the results as Iometer's CSV here."),
-    ] = None,
+    fio_json: _FioJson = None,
+    iometer_csv: _IometerCsv = None,
+    diskspd_xml: _DiskspdXml = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the files of --fio-json and --iometer-csv.")
+        bool,
+        typer.Option("--overwrite", help="Replace the files of --fio-json, --iometer-csv and --diskspd-xml."),
     ] = False,
 ) -> None:
     """Show the result table of a run, the verdicts of a study, or the answer of a search; write the HTML report.
@@ -39,7 +48,7 @@ def report(
     A run's report is written once into its directory, or to --html; a study's replaces the one that is there, and the
     run reports that it links are written where they are missing.
     """
-    of_runs = _of_runs(vdbench, fio_json, iometer_csv)
+    of_runs = _of_runs(vdbench, fio_json, iometer_csv, diskspd_xml)
     if (run / "study.json").exists():
         if of_runs is not None:
             raise UserError(f"a study has no {of_runs}", "give one of the runs in its folder runs")
@@ -50,35 +59,46 @@ def report(
             raise UserError(f"a search has no {of_runs}", "give one of its runs")
         _report_scale(run, html)
         return
+    from linerate import report as made
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
     from linerate.cli.numbers.outfile import consent_to_replace
-    from linerate.report import write_fio_json, write_iometer_csv, write_report, write_vdbench_output
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
-    consent_to_replace([path for path in (fio_json, iometer_csv) if path is not None], overwrite)
+    files = [path for path in (fio_json, iometer_csv, diskspd_xml) if path is not None]
+    consent_to_replace(files, overwrite)
     # The stamp is that of the day the run was closed, unless its files are no longer what they were then.
     sound = opened.manifest.validity if not opened.damage() else None
     summaries = summarise(opened)
     show_result(summaries, sound or check_run(opened, summaries), limit_of(opened, summaries))
     inside = opened.path / "report.html"
-    path = write_report(opened, html) if html is not None or not inside.exists() else inside
+    path = made.write_report(opened, html) if html is not None or not inside.exists() else inside
     typer.echo(f"report: {path}")
     if vdbench is not None:
-        write_vdbench_output(opened, vdbench)
+        made.write_vdbench_output(opened, vdbench)
         typer.echo(f"vdbench output: {vdbench}")
     if fio_json is not None:
-        write_fio_json(opened, fio_json)
+        made.write_fio_json(opened, fio_json)
         typer.echo(f"JSON of fio: {fio_json}")
     if iometer_csv is not None:
-        write_iometer_csv(opened, iometer_csv)
+        made.write_iometer_csv(opened, iometer_csv)
         typer.echo(f"CSV of Iometer: {iometer_csv}")
+    if diskspd_xml is not None:
+        made.write_diskspd_xml(opened, diskspd_xml)
+        typer.echo(f"XML of diskspd: {diskspd_xml}")
 
 
-def _of_runs(vdbench: Path | None, fio_json: Path | None, iometer_csv: Path | None) -> str | None:
+def _of_runs(
+    vdbench: Path | None, fio_json: Path | None, iometer_csv: Path | None, diskspd_xml: Path | None
+) -> str | None:
     """What was asked for and only runs have."""
-    asked = (("vdbench output", vdbench), ("JSON of fio", fio_json), ("CSV of Iometer", iometer_csv))
+    asked = (
+        ("vdbench output", vdbench),
+        ("JSON of fio", fio_json),
+        ("CSV of Iometer", iometer_csv),
+        ("XML of diskspd", diskspd_xml),
+    )
     return next((what for what, path in asked if path is not None), None)
 
 

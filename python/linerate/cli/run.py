@@ -61,6 +61,7 @@ def run(
     vdbench_output: flags.VdbenchOutput = None,
     fio_json: flags.FioJson = None,
     iometer_csv: flags.IometerCsv = None,
+    diskspd_xml: flags.DiskspdXml = None,
     page: Page = False,
     json: flags.Json = False,
 ) -> None:
@@ -68,7 +69,7 @@ def run(
     if _is_study(words or [], preset, quick, blocks):
         _study(words or [], overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return
-    keep = Keep(output, not no_report, vdbench_output, fio_json, iometer_csv, page)
+    keep = Keep(output, not no_report, vdbench_output, fio_json, iometer_csv, diskspd_xml, page)
     from linerate.cli.job import options
     from linerate.workload import Overrides
 
@@ -90,10 +91,7 @@ def run(
     overrides = options.with_settings(overrides, set_ or [], path or [], import_multipath)
     where = Where.of(virtual_time, hosts, hosts_python, hosts_address, hosts_ports)
     fitted, where = _placed(asked, overrides, where, target or [], map_ or [], volumes, strict=strict)
-    if dry_run:
-        _show(fitted, where)
-    else:
-        _load(fitted, asked, keep, where, keep.agreed(overwrite, json=json), wait=wait, json=json)
+    _show_or_load(fitted, asked, keep, where, overwrite, dry_run=dry_run, wait=wait, json=json)
 
 
 def _placed(
@@ -178,37 +176,54 @@ class Keep:
     vdbench_output: Path | None = None
     fio_json: Path | None = None
     iometer_csv: Path | None = None
+    diskspd_xml: Path | None = None
     page: bool = False
 
     def __post_init__(self) -> None:
-        for option, path in (("--fio-json", self.fio_json), ("--iometer-csv", self.iometer_csv)):
-            if path is not None and path.is_dir():
+        users: dict[Path, str] = {}
+        for option, path in self._result_files():
+            if path.is_dir():
                 raise UserError(f"{option} {path}: this is a folder", "name a file")
-        if self.fio_json is not None and self.fio_json == self.iometer_csv:
-            raise UserError(f"--fio-json and --iometer-csv are both {self.fio_json}", "name two files")
+            if path in users:
+                raise UserError(f"{users[path]} and {option} are both {path}", "name two files")
+            users[path] = option
+
+    def _result_files(self) -> list[tuple[str, Path]]:
+        """Results in the form of other programs, by their option."""
+        asked = {
+            "--fio-json": self.fio_json,
+            "--iometer-csv": self.iometer_csv,
+            "--diskspd-xml": self.diskspd_xml,
+        }
+        return [(option, path) for option, path in asked.items() if path is not None]
 
     def agreed(self, overwrite: list[str] | None, *, json: bool) -> list[str] | None:
         """What --overwrite says of volumes, after the consent to replace result files. Raises UserError without it."""
         from linerate.cli.numbers.outfile import consent_to_replace
 
-        files = [path for path in (self.fio_json, self.iometer_csv) if path is not None]
+        files = [path for _, path in self._result_files()]
         named = {Path(word) for word in overwrite or ()}
         for path in files:
             consent_to_replace([path], path in named, how=f"add --overwrite {path}", asks=not json)
         return [word for word in overwrite if Path(word) not in files] if overwrite else overwrite
 
 
-def _load(
+def _show_or_load(
     fitted: Fitted,
     asked: Asked,
     keep: Keep,
     where: Where,
     overwrite: list[str] | None,
     *,
+    dry_run: bool,
     wait: bool,
     json: bool,
 ) -> None:
-    """Runs the workload, alone on this machine."""
+    """Shows what the workload would do, or runs it, alone on this machine."""
+    if dry_run:
+        _show(fitted, where)
+        return
+    overwrite = keep.agreed(overwrite, json=json)
     with shared_machine(f"run {fitted.plan.name}", wait=wait), where.loader() as loader:
         _run_plan(fitted.to_luns(loader).told(json=json), asked, keep, where, loader, overwrite, json=json)
 
@@ -240,6 +255,7 @@ def _run_plan(
         keep.vdbench_output,
         keep.fio_json,
         keep.iometer_csv,
+        keep.diskspd_xml,
         where.virtual_time.watch if where.virtual_time else None,
     )
     with with_page("directory", str(job.directory), wanted=keep.page, json=json):

@@ -1,9 +1,10 @@
-"""Reports: one HTML file, terminal tables, vdbench's own report files, fio's JSON and Iometer's CSV.
+"""Reports: one HTML file, terminal tables, vdbench's own report files, fio's JSON, Iometer's CSV and diskspd's XML.
 
 This is for runs; a study's report is in `linerate.report.study`, imported by itself because it needs far more.
 """
 
 from linerate.report.conditions import condition_lines, junit_xml
+from linerate.report.diskspd import write_diskspd_xml
 from linerate.report.fio import write_fio_json
 from linerate.report.iometer import write_iometer_csv
 from linerate.report.page import write_report
@@ -17,6 +18,7 @@ __all__ = [
     "result_lines",
     "result_table",
     "validity_lines",
+    "write_diskspd_xml",
     "write_fio_json",
     "write_iometer_csv",
     "write_report",

@@ -102,8 +102,8 @@ def load_workload(
 
 
 def is_command(words: Sequence[str | Path]) -> bool:
-    """Whether words are a command of diskspd or sqlio: its name, which is no file here, and something behind it."""
-    return len(words) > 1 and is_command_name(str(words[0])) and not Path(words[0]).is_file()
+    """Whether words are a command of diskspd or sqlio: the first one is its name, and no file here."""
+    return bool(words) and is_command_name(str(words[0])) and not Path(words[0]).is_file()
 
 
 def _refuse_substitutions(substitutions: Mapping[str, str] | None, what: str) -> None:

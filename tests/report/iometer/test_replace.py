@@ -1,4 +1,4 @@
-"""`--fio-json` and `--iometer-csv`: a file that is there is replaced with consent only, which is asked for first."""
+"""`--fio-json`, `--iometer-csv` and `--diskspd-xml`: replaced with consent only, asked for first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cli.conftest import Done, linerate
 WORKLOAD = (
     "sd=sd1,lun=x\nwd=wd1,sd=sd1,xfersize=4k,rdpct=100\nrd=rd1,wd=wd1,iorate=max,elapsed=2,interval=1\n"
 )
-OPTIONS = ("--fio-json", "--iometer-csv")
+OPTIONS = ("--fio-json", "--iometer-csv", "--diskspd-xml")
 MINE = "mine"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import string
+import time
 from pathlib import Path
 
 import pytest
@@ -47,11 +48,31 @@ def test_a_script_of_powershell(script: ReadScript) -> None:
 
 
 def test_values_come_from_the_command_line(script: ReadScript) -> None:
-    (run,) = script("diskspd -d%SECS% x\r\n", substitutions={"secs": "7"}).steps()
+    text = "set SECS=%1\r\nset TOOL=C:\\t\\diskspd.exe\r\n%TOOL% -d%SECS% x\r\n"
+    (run,) = script(text, substitutions={"secs": "7"}).steps()
     assert run.spec.elapsed_s == 7
 
 
-@pytest.mark.parametrize("word", ["%SECS%", "%1", "%%i", "$x", "!x!", "$(get-x)"])
+def test_only_what_runs_the_tool_is_a_command(script: ReadScript) -> None:
+    text = (
+        'if (Test-Path "C:\\SQLIO\\") { Write-Verbose "SQLIO are there" }\n'
+        "Copy-Item -Path D:\\DiskSpd.exe -Destination E:\\x\n"
+        '$cmd = "diskspd -b4K -d1 x"\n'
+        "cd C:\\diskspd; .\\diskspd -b8K -d2 x; diskspd -d3 x\n"
+        "Invoke-Expression $cmd\n"
+        "$result = C:\\t\\diskspd.exe -d5 x | Out-String\n"
+    )
+    assert [run.spec.elapsed_s for run in script(text, name="t.ps1").steps()] == [2, 3, 1, 5]
+    text = 'set RUN=DiskSpd.exe -d4 x\necho %RUN%\n%RUN%\ncmd /c "diskspd -d6 x" & diskspd x.dat\n'
+    assert [run.spec.elapsed_s for run in script(text).steps()] == [4, 6, 10]
+
+
+def test_a_prompt_before_the_command(script: ReadScript) -> None:
+    (run,) = script("D:\\SQLIO>sqlio -kR -frandom -s5 x\n").steps()
+    assert (run.spec.elapsed_s, run.spec.streams[0].name) == (5, "sqlio")
+
+
+@pytest.mark.parametrize("word", ["%SECS%", "%1", "%%i", "$x", "!x!", "$(get-x)", " %*", " @words"])
 def test_a_value_of_a_running_script_is_refused(script: ReadScript, word: str) -> None:
     with pytest.raises(UserError, match="only the running script knows") as caught:
         script(f"\ndiskspd -b8K x{word}\n")
@@ -72,6 +93,9 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
         (b"diskspd -b8K x\0y\n", "NUL bytes"),
         (b"diskspd -b8K " + b"x" * LINE_CHARACTERS_MAX, "a line of"),
         (b"diskspd -b8K x ^\n" * 40_000, "a line of"),
+        (b"echo\n" + b"diskspd -b8K " * 800_000, "t.cmd:2: a line of"),
+        (b"for %%a in (" + b"1 " * 12_000 + b") do diskspd -o%%a x\n", "more than 10,000 turns"),
+        ("diskspd -b8K x\n".encode("utf-16")[:-7], "no size"),
         (b"for /l %%a in (1,1,99999) do diskspd -o%%a x\n", "more than 10,000 turns"),
         (b"rem" + b" " * FILE_BYTES_MAX, "more than 16 MiB"),
         (b"diskspd -t99 -q1 x\ndiskspd -w900 x\n", "t.cmd:2: "),
@@ -81,6 +105,17 @@ def test_bad_input(script: ReadScript, content: bytes, words: str) -> None:
     with pytest.raises(UserError) as caught:
         script(content)
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "unit", ["set A= ", " ", "=", "@/", "diskspd ", '"', "for %%a in (", "(((", "<!-- -->", "if not ", "%a%"]
+)
+def test_long_lines_are_read_at_once(script: ReadScript, unit: str) -> None:
+    line = "set A=" + unit * ((LINE_CHARACTERS_MAX - 100) // len(unit)) + "x"
+    began = time.process_time()
+    with contextlib.suppress(UserError):
+        script(f"{line}\n{line[6:]}\n" * 5)
+    assert time.process_time() - began < 5
 
 
 @given(st.text(alphabet=string.printable + "\xe4\u2028", max_size=80))
@@ -99,7 +134,7 @@ def test_files_are_told_apart(tmp_path: Path) -> None:
         ("a.txt", "# tests\nC:\\t\\sqlio.exe -kR -frandom x\n", "diskspd"),
         ("b.txt", "* sqlio -kR\nsd=sd1,lun=/dev/sdb\nwd=w,sd=*\nrd=r,wd=w\n", "vdbench"),
         ("c.bat", "echo\n", "diskspd"),
-        ("d.fio", "[diskspd]\nfilename=x\n", "fio"),
+        ("d.fio", "; diskspd -b8K x\n[diskspd]\nfilename=x\n", "fio"),
     ):
         (tmp_path / name).write_text(text)
         assert kind_of_file(tmp_path / name) == kind, name

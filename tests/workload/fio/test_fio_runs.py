@@ -394,7 +394,7 @@ def test_commands_errors_seed_and_compression(fio: ReadFio) -> None:
 
 
 FOREIGN = {
-    "x.xml": ("<Profile>\n<Progress>0</Progress>\n", "an XML file of diskspd"),
+    "x.xml": ("<Results>\n<System>\n", "an XML result of diskspd"),
     "x.json": ('{"fio version": "fio-3.33"}', "a JSON file"),
     "x.html": ("<!DOCTYPE html>\n", "an XML or HTML file"),
     "x.sh": ("#!/bin/sh\nfio --name=a\n", "a script"),

@@ -13,7 +13,13 @@ from linerate.cli import INTERRUPTED
 from linerate.cli.console import show_result
 from linerate.cli.view import RunView
 from linerate.cli.view.events import Failed, RunEnded, RunStarted
-from linerate.report import write_fio_json, write_iometer_csv, write_report, write_vdbench_output
+from linerate.report import (
+    write_diskspd_xml,
+    write_fio_json,
+    write_iometer_csv,
+    write_report,
+    write_vdbench_output,
+)
 from linerate.results import RunDirectory, WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, RunOutcome, Watcher, carry_out
 from linerate.volumes import Consent
@@ -37,6 +43,7 @@ class Job:
     vdbench_output: Path | None = None
     fio_json: Path | None = None
     iometer_csv: Path | None = None
+    diskspd_xml: Path | None = None
     arrays: Watcher | None = None
     """Watches the disks of arrays where that is possible."""
 
@@ -82,6 +89,8 @@ def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
             write_fio_json(run, job.fio_json)
         if job.iometer_csv is not None:
             write_iometer_csv(run, job.iometer_csv)
+        if job.diskspd_xml is not None:
+            write_diskspd_xml(run, job.diskspd_xml)
     code = {"complete": 0, "failed": error.exit_code if error else 1, "interrupted": INTERRUPTED}[
         outcome.state
     ]

@@ -105,4 +105,5 @@ NoReport = Annotated[bool, Option("--no-report", help="No HTML report: `linerate
 VdbenchOutput = Annotated[Path | None, Option(metavar="DIR", help="Also write vdbench's report files.")]
 FioJson = Annotated[Path | None, Option(metavar="FILE", help="Also write the results as fio's JSON.")]
 IometerCsv = Annotated[Path | None, Option(metavar="FILE", help="Also write the results as Iometer's CSV.")]
+DiskspdXml = Annotated[Path | None, Option(metavar="FILE", help="Also write the results as diskspd's XML.")]
 Json = Annotated[bool, Option("--json", help="One JSON object per line (`linerate schema events`).")]

@@ -28,7 +28,7 @@ def latency_entry(histogram: LatencyHistogram | None, percentiles: Sequence[floa
         "min": histogram.min,
         "max": histogram.max,
         "mean": round(histogram.mean, 6),
-        "stddev": round(_stddev_ns(histogram), 6),
+        "stddev": round(stddev_ns(histogram), 6),
         "N": histogram.count,
         "percentile": {
             f"{percent:.6f}": min(histogram.quantile(percent / 100), histogram.max)
@@ -79,7 +79,8 @@ def coarse_tables(histogram: LatencyHistogram | None) -> Mapping[str, Mapping[st
     }
 
 
-def _stddev_ns(histogram: LatencyHistogram) -> float:
+def stddev_ns(histogram: LatencyHistogram) -> float:
+    """Standard deviation of the times, each counted in the middle of its bucket."""
     mean = histogram.mean
     squares = sum(
         count * ((lowest + highest) / 2 - mean) ** 2 for lowest, highest, count in histogram.buckets()

@@ -1,8 +1,8 @@
-"""Command lines of diskspd and sqlio, alone or in scripts (.cmd, .bat, .ps1, .txt).
+"""Command lines of diskspd and sqlio, alone or in scripts (.cmd, .bat, .ps1, .txt), and profiles of diskspd (XML).
 
-Open this file first. The stages, each in a file of its own: `lexer` (a script to commands), `tables` (options as data),
-`settings` (what a command asks for), `volumes` and `runs` (the steps of a plan). docs/diskspd.md says what each option
-does; `documentation` makes it from the tables.
+Open this file first. The stages, each in a file of its own: `lexer` (a script to commands), `profile` (a profile to
+commands), `tables` (options as data), `settings` (what a command asks for), `volumes` and `runs` (the steps of a plan).
+docs/diskspd.md says what each option does; `documentation` makes it from the tables.
 """
 
 from __future__ import annotations
@@ -11,14 +11,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from linerate.errors import UserError
-from linerate.workload.diskspd.lexer import CommandLine, command_of, is_command_name, is_script, read_commands
+from linerate.workload.diskspd.lexer import (
+    CommandLine,
+    command_of,
+    is_command_name,
+    is_script,
+    read_bytes,
+    read_commands,
+)
+from linerate.workload.diskspd.profile import is_profile, read_profile
 from linerate.workload.diskspd.runs import steps_of
 from linerate.workload.diskspd.settings import CommandSettings, read_settings
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RunPlan
 from linerate.workload.problems import Problems
 
-__all__ = ["is_command_name", "is_script", "load_command", "load_commands"]
+__all__ = ["is_command_name", "is_profile", "is_script", "load_command", "load_commands"]
+
+_HEAD_BYTES = 65_536
 
 
 def load_command(words: Sequence[str], *, overrides: Overrides | None = None) -> RunPlan:
@@ -30,10 +40,15 @@ def load_command(words: Sequence[str], *, overrides: Overrides | None = None) ->
 def load_commands(
     path: Path, *, substitutions: Mapping[str, str] | None = None, overrides: Overrides | None = None
 ) -> RunPlan:
-    """The plan of a script with commands; `substitutions` are values of its names. Raises UserError with everything
-    that is wrong."""
+    """The plan of a script with commands, or of a profile; `substitutions` are values of a script's names. Raises
+    UserError with everything that is wrong."""
     problems = Problems()
-    commands = read_commands(path, substitutions or {}, problems)
+    if is_profile(read_bytes(path)[:_HEAD_BYTES]):
+        if substitutions:
+            raise UserError(f"{path}: a profile has no names for values", "leave NAME=VALUE out")
+        commands = read_profile(path, problems)
+    else:
+        commands = read_commands(path, substitutions or {}, problems)
     return _plan(path.stem, commands, overrides or Overrides(), problems, str(path))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from linerate.workload.diskspd.profile import ELEMENTS
 from linerate.workload.diskspd.tables import OPTIONS, OptionEffect, ToolName, ValueForm
 
 _HEAD = """\
@@ -20,10 +21,11 @@ refused and why. Its tables are made from the reader's own.
 linerate run diskspd --target /dev/sdb -- -b8K -d60 -o32 -t4 -r -w30 -Sh E:\\io.dat   # one command
 linerate run tests.cmd --map disk1=iscsi://10.0.0.5/iqn.2026-11.lab:disks/0    # all commands of a script, in order
 linerate run tests.cmd DURATION=60 --target null:8g --dry-run                         # what it would do
+linerate run tests.cmd --target null:8g --diskspd-xml results.xml                     # results as diskspd writes them
 ```
 
-What changes the load and is not supported is refused with its line and the reason. XML profiles and results in
-diskspd's form are not there.
+What changes the load and is not supported is refused with its line and the reason. Profiles of diskspd (`-X`, XML)
+run too: `linerate run FILE`; [how they are read](#xml-profiles).
 
 ## Where the volumes are
 
@@ -40,7 +42,8 @@ the used part.
 ## How a script is read
 
 - A script is not run. Its commands are found line by line, and each one is a run, in the order of the file.
-  `timeout`, `echo` and all other lines are left out, and so is what comes behind `>`, `|`, `&` or `;`.
+  `timeout`, `echo`, `copy` and all other lines are left out, and so is what comes behind `>`. A text that a script
+  keeps in a name is a command where the name is.
 - `^` (in `.ps1` a backquote) at the end of a line joins it with the next one.
 - `for %%b in (8 64) do ..` and `for /l %%o in (1,1,8) do ..` in one line are unrolled. Values that `set NAME=..` or
   `$name = ..` gave in earlier lines are filled in, and so are those of `NAME=VALUE` behind the file. A word whose
@@ -52,8 +55,9 @@ the used part.
 - **Threads.** `-t` threads with `-o` I/Os each have their product in flight on each target. `-F` counts them for
   all targets together; each thread has `-o` I/Os on every target.
 - **Sequential I/O.** Each thread has a position of its own: `disk1.t2` is disk1 for the second thread. Without `-T`
-  all threads go through the same blocks, and a cache then answers most of them; a notice says so. With `-si` they
-  share one position. Where the threads of sqlio begin is not documented; here they begin at the first byte.
+  all threads go through the same blocks, and a cache then answers most of them; a notice says so. With `-T` a thread
+  begins again at its own first byte, where one of diskspd goes on at that of the used part. With `-si` they share
+  one position. Where the threads of sqlio begin is not documented; here they begin at the first byte.
 - **Places.** Random places are multiples of the grid, counted from the first byte of the used part. They follow
   from the seed and are not those of diskspd.
 - **Rates.** `-g` counts per thread and target. Here I/Os begin when they are due; a thread of diskspd would wait
@@ -61,14 +65,50 @@ the used part.
 - **Write data** repeats a pattern, as by default in diskspd: here it compresses 512:1, and no two pages are equal.
   With `-Zr` or `-Z1M` it does not compress.
 - **Caching.** Without `-Sh`, `-Su` or `-Sr` files go through the page cache, as diskspd's do. LUNs have none.
-- An option that is given twice counts as its last one says.
+- What diskspd 2.2 refuses is refused here: options behind a target, `-T` or `-si` with `-r`, `-i` without `-j`.
+  An option that is given twice counts as its last one says.
+"""
+
+_PROFILES = """
+## XML profiles
+
+`linerate run FILE` runs a profile of diskspd, as `diskspd -Rpxml` writes one. Each time span is a run. Elements are
+read as their options, so messages name these; a number of 0 is as without the element. The targets of a time span
+must have the same options: one in which they differ is refused. Templates of targets (`*1`) are mapped as others.
+
+"""
+_RESULTS = """
+## Results as diskspd's XML
+
+`--diskspd-xml FILE` of `run` and of `report` writes the results as `diskspd -Rxml -L -D` does (diskspd 2.2), for
+programs that read its XML. It works for every workload. An existing FILE is replaced after a question, or with
+`--overwrite FILE` of `run`, `--overwrite` of `report`.
+
+- Each step is a `TimeSpan`, once in `Profile` and once behind it. A script with several commands makes one file.
+- A `Thread` is a queue: a volume of a stream. Threads of a command that share a queue (random I/O, `-si`) are one
+  `Thread`, and its `RequestCount` has the I/Os of all of them. `Path` is where the volume is here.
+- Times are service times, from submit to complete, in ms. Percentiles come from the run's histograms (0.1 % wide).
+- CPU is that of the load host over all its CPUs; single CPUs are not taken, so there is no `CPU` element.
+- Intervals are those of the run. Their smallest latencies are not kept, so `Bucket` has no such attribute, and the
+  intervals of single targets are left out: only their standard deviations are there.
+- `BlockSize` of a workload with several sizes is their mean. Errors are not in diskspd's form; `linerate report`
+  shows them. Warm-up is left out.
 """
 
 
 def page() -> str:
     """The whole page."""
     tables = [f"\n## Options of {tool}\n\n{_table(tool)}\n" for tool in ("diskspd", "sqlio")]
-    return _HEAD + "".join(tables)
+    return _HEAD + "".join(tables) + _PROFILES + _element_table() + _RESULTS
+
+
+def _element_table() -> str:
+    words = {"none": "no effect", "refused": "refused"}
+    lines = ["| in | element | read as |", "| --- | --- | --- |"]
+    for row in ELEMENTS:
+        shown = words.get(row.form) or (f"`-{row.option}`" if row.option else "its parts")
+        lines.append(f"| `{row.parent}` | `{row.name}` | {shown} |")
+    return "\n".join(lines) + "\n"
 
 
 def _table(tool: ToolName) -> str:

@@ -8,6 +8,7 @@ replaced. A word whose value only a running script would know is refused.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,21 @@ FILE_BYTES_MAX = 16 << 20
 LINE_CHARACTERS_MAX = 32_768
 """Longest command line of Windows."""
 LOOP_COMMANDS_MAX = 10_000
-_TOOL = r"(?:[^\s\"'|&;<>()]*[\\/])?(diskspd|sqlio)(?:64|32)?(?:\.exe)?"
-_COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=]))[\"']?{_TOOL}[\"']?\s+(?=\S)", re.IGNORECASE)
-_COMMENT = re.compile(r"\s*(@?rem\b|::|[#*]|@?echo\b|title\b|write-(host|output)\b)", re.IGNORECASE)
-_SET = re.compile(r"\s*@?(?:set\s+\"?(\w+)|\$(\w+)\s*)=\s*(.*?)\"?\s*$", re.IGNORECASE)
+_TOOL = r"(?:[^\s\"'|&;<>()=@]*[\\/])?(diskspd|sqlio)(?:64|32)?(?:\.exe)?"
+_NEXT = r"[-/%$!`@]|[a-z]:|#\d|[^\s\"']+\s*$"
+"""What comes behind the tool's name in a command: an option, a value, a drive, or one word. Others are prose."""
+_COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=>]))[\"']?{_TOOL}[\"']?\s+(?={_NEXT})", re.IGNORECASE)
+_COMMENT = re.compile(r"\s*(@?rem\b|::|[#*;]|@?echo\b|title\b)", re.IGNORECASE)
+_NO_RUN = re.compile(
+    r"[\s({@]*(if\s+(not\s+)?)?(exist|x?copy|robocopy|move|del|erase|md|mkdir|cd|pushd|taskkill|title|echo|rem|"
+    r"\(?(write|copy|move|remove|new|get|set|test|join|expand|stop|unblock)-\w+)\b",
+    re.IGNORECASE,
+)
+"""Parts of a line that name the tool without running it."""
+_SET = re.compile(r"[\s(@]*(?:set\s+\"?(\w+)|\$(\w+)\s*)=(.*)$", re.IGNORECASE)
+_TEXT_VALUE = re.compile(r"[\s(@]*(set\s|\$\w+\s*=\s*[\"'])", re.IGNORECASE)
 _FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)
-_VARIABLE = re.compile(r"%%?\w|![\w]+!|\$[\w{(]")
+_VARIABLE = re.compile(r"%%?\w|%\*|![\w]+!|\$[\w{(]|^@\w")
 _WORD_END = re.compile(r"[<>|&;]")
 _LINE_ENDS = {".ps1": "`"}
 """What makes a command go on in the next line; others: `^`."""
@@ -47,7 +57,7 @@ def is_command_name(word: str) -> bool:
 
 def is_script(head: bytes) -> bool:
     """Whether the beginning of a file has a command of diskspd or sqlio with an option."""
-    text = _decoded(head) or ""
+    text = decoded(head) or ""
     return any(
         found is not None and re.match(r"[-/]\w", line[found.end() :]) is not None
         for line in text.splitlines()
@@ -60,7 +70,7 @@ def command_of(words: Sequence[str]) -> CommandLine:
     """The command that the words of a shell make; the first one names the tool."""
     match = re.fullmatch(_TOOL, words[0], re.IGNORECASE)
     assert match is not None, "checked by is_command_name"
-    return CommandLine(SourceLocation(match[1].lower(), 0), _tool(match[1]), tuple(words[1:]))
+    return CommandLine(SourceLocation("command line", 0), _tool(match[1]), tuple(words[1:]))
 
 
 def _tool(name: str) -> ToolName:
@@ -69,17 +79,10 @@ def _tool(name: str) -> ToolName:
 
 def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
     """The commands of a file in order. Raises UserError if it is no text or too large."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", "name a file that can be read") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script with commands")
-    text = _decoded(content)
+    text = decoded(read_bytes(path))
     if text is None or "\0" in text:
         raise UserError(f"{path}: not a text: it has NUL bytes", "save it as UTF-8, UTF-16 or ANSI")
-    values = {name.lower(): value for name, value in substitutions.items()}
+    values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
     for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
         place = SourceLocation(str(path), number)
         if len(line) > LINE_CHARACTERS_MAX:
@@ -88,7 +91,20 @@ def read_commands(path: Path, substitutions: Mapping[str, str], problems: Proble
             yield from _commands(place, line, values, problems)
 
 
-def _decoded(content: bytes) -> str | None:
+def read_bytes(path: Path) -> bytes:
+    """All of a file. Raises UserError if it cannot be read or is too large."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "name a file that can be read") from error
+    if len(content) > FILE_BYTES_MAX:
+        raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script or a profile")
+    return content
+
+
+def decoded(content: bytes) -> str | None:
+    """The text of a file of Windows: UTF-16 or UTF-8 with its mark, UTF-8, or ANSI."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", "replace")
     try:
@@ -114,24 +130,43 @@ def _joined(text: str, end: str) -> Iterator[tuple[int, str]]:
 
 
 def _commands(
-    place: SourceLocation, line: str, values: dict[str, str], problems: Problems
+    place: SourceLocation, line: str, values: ChainMap[str, str], problems: Problems
 ) -> Iterator[CommandLine]:
     for count, plain in enumerate(_unrolled(line), start=1):
         if count > LOOP_COMMANDS_MAX:
             problems.error(place, f"more than {LOOP_COMMANDS_MAX:,} turns of a loop", "write a shorter loop")
             return
         filled = _filled(plain, values)
-        found = _COMMAND.search(filled)
-        if found is not None and re.match(r"[-/]?\S", filled[found.end() :]):
-            words = _words(filled[found.end() :])
+        if len(filled) > LINE_CHARACTERS_MAX:
+            what = f"more than {LINE_CHARACTERS_MAX:,} characters with the values of its names"
+            problems.error(place, what, "write shorter values")
+            return
+        for part in _parts(filled):
+            found = None if _NO_RUN.match(part) or _TEXT_VALUE.match(part) else _COMMAND.search(part)
+            if found is None:
+                if (given := _SET.match(part)) is not None:
+                    values.maps[-1][(given[1] or given[2]).lower()] = given[3].strip().strip("\"'")
+                continue
+            words = _words(part[found.end() :])
             variable = next((word for word in words if _VARIABLE.search(word)), None)
             if variable is not None:
                 what = f"{shorten(variable)}: a value that only the running script knows"
                 problems.error(place, what, "write the value, or give NAME=VALUE behind the file")
             elif words:
                 yield CommandLine(place, _tool(found[1]), words)
-        elif (given := _SET.match(filled)) is not None:
-            values[(given[1] or given[2]).lower()] = given[3].strip("\"'")
+
+
+def _parts(line: str) -> Iterator[str]:
+    """The commands that a line has side by side, without `&`, `|` and `;` between them."""
+    part, quoted = "", False
+    for character in line:
+        quoted ^= character == '"'
+        if character in "&|;" and not quoted:
+            yield part
+            part = ""
+        else:
+            part += character
+    yield part
 
 
 def _unrolled(line: str) -> Iterator[str]:
@@ -155,13 +190,17 @@ def _counted(items: str) -> Iterator[str]:
 
 
 def _filled(line: str, values: Mapping[str, str]) -> str:
-    """The line with the names replaced that have a value."""
+    """The line with the names replaced that have a value, until it is too long."""
     if not values:
         return line
+    room = LINE_CHARACTERS_MAX + 1
 
     def value(match: re.Match[str]) -> str:
+        nonlocal room
         name = match[1] or match[2] or match[3]
-        return values.get(name.lower(), match[0])
+        found = values.get(name.lower(), match[0]) if room > 0 else ""
+        room -= len(found)
+        return found
 
     return re.sub(r"%(\w+)%|\$\{?(\w+)\}?|!(\w+)!", value, line)
 
@@ -187,4 +226,6 @@ def _words(text: str) -> tuple[str, ...]:
             word = ""
         else:
             word += character
+    if word := word.strip():  # behind the last quote, which closes that of a whole command
+        words.append(word)
     return tuple(words)

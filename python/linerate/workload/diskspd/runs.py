@@ -103,6 +103,8 @@ def _notice(command: CommandSettings, problems: Problems) -> None:
         if not command.thread_stride_bytes:
             again = ": a cache may answer most of it" if command.read_percent else ""
             notice(f"each thread goes through the same blocks, from a position of its own{again}")
+        else:
+            notice("behind the end a thread goes on at its own first byte; diskspd at that of the used part")
         if command.tool == "sqlio":
             notice("where the threads of sqlio begin is not documented; here all begin at the first byte")
     if command.read_percent < 100 and command.compresses:

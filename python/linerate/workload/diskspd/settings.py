@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from linerate.workload.diskspd.lexer import CommandLine
-from linerate.workload.diskspd.tables import CommandOption, OptionEffect, ToolName, ValueForm, find_option
+from linerate.workload.diskspd.tables import (
+    EXCLUSIVE,
+    OPTIONS,
+    CommandOption,
+    OptionEffect,
+    ToolName,
+    ValueForm,
+    find_option,
+)
 from linerate.workload.problems import Problems, SourceLocation, shorten
 from linerate.workload.units import size_text
 
@@ -18,6 +26,9 @@ _NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
 _NUMBER_MAX = 1 << 62
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
+_DRIVE = re.compile(r"#\d+|[a-z]:", re.IGNORECASE)
+_NO_TARGET = "name one behind the options; on a command line all of them come behind --"
+_LETTERS = {row.key: row.letters for row in OPTIONS if row.tool == "diskspd"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,9 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
         if word[0] not in "-/" or (word[0] == "/" and (row is None or "/" in word[1:])):
             targets.append(word)  # a path of this machine begins with a slash too
             continue
+        if targets and command.tool == "diskspd":
+            what = f"{shorten(word)}: an option behind a target, which diskspd refuses"
+            problems.error(command.place, what, "write options first")
         if row is None:
             problems.error(command.place, f"{shorten(word)}: {command.tool} has no such option", "correct it")
         else:
@@ -114,7 +128,7 @@ def _take(
                 f"write it behind -{row.letters}, without a blank",
             )
         elif row.key == "caching":
-            values[row.key] = values.get(row.key, "") + value
+            values[row.key] = values.get(row.key, "") + (value or "u")
         else:
             if values.get(row.key, value) != value:
                 problems.notice(command.place, f"{shorten(word)}: given twice; the last one counts")
@@ -142,6 +156,8 @@ class _Reader:
         direction, order = self._values.get("direction", "").upper(), self._values.get("order", "").lower()
         if direction not in ("", "R", "W"):
             self._error(f"-k{shorten(direction)}", "write -kR or -kW")
+        if direction and "read_percent" in self._values:
+            self._error("-k with -T", "write one of them")
         if order not in ("random", "sequential"):
             what = f"-f{shorten(order)}" if order else "no -f, which means stripes of 64 blocks"
             self._error(f"{what}: stripes are not made", "write -frandom or -fsequential")
@@ -168,6 +184,8 @@ class _Reader:
         create, end = self._size("create_bytes", 0), self._size("end_bytes", 0)
         ends = [one for one in (create, end, base + length if length else 0) if one]
         random_percent = self._percent("random_percent", 100 if "random_grid" in self._values else 0)
+        write_percent = self._percent("write_percent", 0)
+        self._check_together(random_percent, write_percent)
         self._check_strides()
         data = self._values.get("data", "")
         if "," in data:
@@ -178,10 +196,10 @@ class _Reader:
             command=self._command,
             size_bytes=self._block_bytes,
             outstanding=self._number("outstanding", 2),
-            threads=self._number("threads", 1),
+            threads=self._number("all_threads", self._number("threads", 1)),
             duration_s=self._number("duration_s", 10),
             warmup_s=self._number("warmup_s", 5),
-            read_percent=100 - self._percent("write_percent", 0),
+            read_percent=100 - write_percent,
             random_percent=random_percent,
             grid_bytes=self._grid() if random_percent else None,
             is_interlocked="interlocked_stride" in self._values,
@@ -197,6 +215,21 @@ class _Reader:
             compresses="random_data" not in self._values and not data,
             seed=self._number("seed", 1) if self._values.get("seed") else int("seed" in self._values),
         )
+
+    def _check_together(self, random_percent: int, write_percent: int) -> None:
+        """Options that diskspd or Linerate refuses together."""
+        for one, other in EXCLUSIVE:
+            if one in self._values and other in self._values:
+                self._error(f"-{_LETTERS[one]} with -{_LETTERS[other]}", "write one of them")
+        if ":" in self._values.get("base", "") and "end_bytes" in self._values:
+            self._error("-f with a length in -B", "write one of them")
+        if self._values.get("random_percent") and not random_percent:
+            self._error("-rs0", "leave it out: I/O is sequential without it")
+        if 0 < random_percent < 100 and 0 < write_percent < 100:
+            what = (
+                f"-rs{random_percent} with -w{write_percent} is not supported: diskspd gives each sequential "
+            )
+            self._error(f"{what}part one direction, here each I/O has its own", "leave one of them out")
 
     def _check_strides(self) -> None:
         for key, letters in (("stride", "s"), ("interlocked_stride", "si")):
@@ -251,12 +284,15 @@ class _Reader:
         return grid
 
     def _caching(self) -> set[str]:
-        letters = set(self._values.get("caching", "").lower())
-        if ("caching" in self._values and not letters) or "uncached" in self._values:
-            letters |= {"h"} if "uncached" in self._values else {"u"}
+        text = self._values.get("caching", "").lower() + ("h" if "uncached" in self._values else "")
+        letters = set(text)
         if wrong := letters - set("bhruw"):
             what = "memory-mapped I/O is not made" if "m" in wrong else "no such letter"
-            self._error(f"-S{self._values['caching']}: {what}", "write -Sh, -Su, -Sw, -Sr or -Sb")
+            self._error(f"-S{shorten(text)}: {what}", "write -Sh, -Su, -Sw, -Sr or -Sb")
+        elif any(sum(letter in group for letter in text) > 1 for group in ("bhru", "hw")):
+            self._error(
+                f"-S{shorten(text)}: these exclude each other", "write -Sh, -Su, -Suw, -Sw, -Sr or -Sb"
+            )
         return letters | ({"u"} if "r" in letters else set())
 
     def _rate(self) -> float | None:
@@ -274,10 +310,12 @@ class _Reader:
 def _targets(
     command: CommandLine, values: dict[str, str], words: list[str], problems: Problems
 ) -> list[CommandTarget]:
-    """Files and drives, each once."""
+    """Files and drives."""
     place = command.place
     if "parameter_file" in values:
         targets = list(_of_parameter_file(command, values["parameter_file"], problems))
+        if words:
+            problems.error(place, f"sqlio: {shorten(words[0])} beside -F", "name targets in one place")
     else:
         drives = [f"{letter}:" for letter in re.sub(r"[,:\s]", "", values.get("drives", ""))]
         raw = [f"{one}:" if one.isalpha() else f"#{one}" for one in _listed(values.get("raw_drives", ""))]
@@ -286,9 +324,15 @@ def _targets(
         )
         targets = [CommandTarget(text, place) for text in (*files, *raw)]
     if not targets and not any(where.startswith(f"{place}: ") for where, _ in problems.errors):
-        problems.error(place, f"{command.tool}: no file or drive", "name one behind the options")
-    by_name = {target.text.lower(): target for target in targets}
-    return list(by_name.values())
+        problems.error(place, f"{command.tool}: no file or drive", _NO_TARGET)
+    names: set[str] = set()
+    for target in targets:
+        if (name := target.text.lower()) in names:
+            problems.error(
+                target.place, f"{shorten(target.text)}: a target twice", "name it once, with more threads"
+            )
+        names.add(name)
+    return targets
 
 
 def _listed(text: str) -> list[str]:
@@ -326,15 +370,18 @@ def _check(settings: CommandSettings, problems: Problems) -> None:
         error(
             f"size {settings.size_bytes}: not a multiple of {SECTOR_BYTES} bytes", "disks move whole sectors"
         )
-    if settings.is_interlocked and settings.random_percent:
-        error("-si with -r or -rs", "write one of them")
+    for target in settings.targets if settings.creates else ():
+        if _DRIVE.fullmatch(target.text):
+            error(f"-c makes files, and {shorten(target.text)} is a drive", "write -f for its used part")
+    if settings.thread_stride_bytes and settings.threads < 2:
+        error("-T with one thread", "write -t2 or more, or -B for the first byte")
     if settings.end_bytes is not None and settings.end_bytes - settings.base_bytes < settings.size_bytes:
         error(
             f"no room for an I/O of {size_text(settings.size_bytes)} in the used part",
             "write a larger -c or -f",
         )
-    if settings.pause_s and not settings.burst:
-        error("-j without -i", "write -i too: so many I/Os, then the pause")
+    if (settings.pause_s > 0) != (settings.burst > 0):
+        error("-i and -j go together", "write both: so many I/Os, then the pause")
     if settings.pause_s and settings.outstanding > 1:
         what = "-i and -j with several I/Os in flight is not supported: a thread pauses as a whole"
         error(what, "write -o1, or leave them out")

@@ -62,9 +62,9 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("diskspd", "b", ValueForm.SIZE, "size_bytes", "size of an I/O (64K)"),
     _does("diskspd", "o", ValueForm.NUMBER, "outstanding", "I/Os in flight per thread and target (2)"),
     _does("diskspd", "t", ValueForm.NUMBER, "threads", "threads per target (1)"),
-    _does("diskspd", "F", ValueForm.NUMBER, "threads", "threads in all, each with I/Os on every target"),
+    _does("diskspd", "F", ValueForm.NUMBER, "all_threads", "threads in all, each with I/Os on every target"),
     _does("diskspd", "w", ValueForm.PERCENT, "write_percent", "share of writes (0)"),
-    _does("diskspd", "rs", ValueForm.PERCENT, "random_percent", "share of random I/Os"),
+    _does("diskspd", "rs", ValueForm.PERCENT, "random_percent", "share of random I/Os; with reads or writes alone"),
     _refused("diskspd", "rd", "uneven places are not made; `range` and `hotband` of a TOML file are near to it"),
     _does("diskspd", "r", ValueForm.OPTIONAL_SIZE, "random_grid", "random places, on this grid (size of an I/O)"),
     _does("diskspd", "si", ValueForm.OPTIONAL_SIZE, "interlocked_stride", "sequential, one position for all threads"),
@@ -90,7 +90,8 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("diskspd", "p", ValueForm.NOTHING, "parallel", "with one I/O in flight only"),
     _none("diskspd", "D", "intervals are always kept"),
     _none("diskspd", "L", "response times are always kept", ValueForm.NOTHING),
-    _none("diskspd", "R", "form of the results"),
+    _refused("diskspd", "Rp", "diskspd prints its profile and makes no load"),
+    _none("diskspd", "R", "form of the results: `--diskspd-xml`"),
     _none("diskspd", "v", "more messages", ValueForm.NOTHING),
     _none("diskspd", "P", "progress"),
     _none("diskspd", "a", "CPUs of the threads: `--cpus`"),
@@ -101,7 +102,7 @@ OPTIONS: tuple[CommandOption, ...] = (
     _none("diskspd", "e", "event tracing of Windows"),
     _refused("diskspd", "N", "memory-mapped I/O is not made"),
     _refused("diskspd", "O", "a queue that several targets share is not made; write -o"),
-    _refused("diskspd", "X", "XML profiles are not read; write their options"),
+    _refused("diskspd", "X", "the profile runs by itself: `linerate run FILE`"),
     _refused("diskspd", "y", "events of Windows cannot be waited for"),
     _does("sqlio", "k", ValueForm.LETTERS, "direction", "`R` reads (default) or `W` writes"),
     _does("sqlio", "T", ValueForm.PERCENT, "read_percent", "share of reads (sqlio2)"),
@@ -124,6 +125,22 @@ OPTIONS: tuple[CommandOption, ...] = (
     _refused("sqlio", "S", "a start time is not kept"),
     _refused("sqlio", "v", "I/O by vectors of Windows is not made"),
 )  # fmt: skip
+
+EXCLUSIVE: tuple[tuple[str, str], ...] = (
+    ("stride", "random_grid"),
+    ("stride", "random_percent"),
+    ("stride", "interlocked_stride"),
+    ("interlocked_stride", "random_grid"),
+    ("interlocked_stride", "random_percent"),
+    ("interlocked_stride", "thread_stride_bytes"),
+    ("interlocked_stride", "parallel"),
+    ("parallel", "random_grid"),
+    ("parallel", "random_percent"),
+    ("thread_stride_bytes", "random_grid"),
+    ("thread_stride_bytes", "random_percent"),
+    ("all_threads", "threads"),
+)
+"""Keys of options that diskspd 2.2 refuses together."""
 
 
 def find_option(tool: ToolName, text: str) -> CommandOption | None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from linerate.errors import UserError
-from linerate.workload.diskspd import is_script
+from linerate.workload.diskspd import is_profile, is_script
 
 FileKind = Literal["diskspd", "fio", "iometer", "vdbench"]
 _HEAD_BYTES = 65_536
 _HINT = (
     "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md), a configuration of Iometer "
-    "(docs/iometer.md), a script with commands of diskspd or sqlio (docs/diskspd.md) "
+    "(docs/iometer.md), a script with commands of diskspd or sqlio, a profile of diskspd (docs/diskspd.md) "
     "or a TOML file (docs/workload.md)"
 )
 _IOMETER = re.compile(
@@ -21,8 +21,8 @@ _IOMETER = re.compile(
 )
 _FOREIGN = (
     (
-        re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<(Profile|Results)\b", re.DOTALL),
-        "an XML file of diskspd",
+        re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<Results\b", re.DOTALL),
+        "an XML result of diskspd",
     ),
     (re.compile(rb"\s*<"), "an XML or HTML file"),
     (re.compile(rb"\s*\{"), "a JSON file"),
@@ -36,9 +36,9 @@ _COMMENTS = ("#", ";", "*", "/")
 def kind_of_file(path: Path) -> FileKind:
     """Which reader takes a file.
 
-    diskspd: a script of Windows, or a file with a command of diskspd or sqlio. iometer: a file that begins as a
-    configuration of Iometer, or whose name ends with .icf. fio: one whose first line that is no comment is a section,
-    or whose name ends with .fio or .job. vdbench: all others.
+    diskspd: a script of Windows, a file with a command of diskspd or sqlio, or a profile of diskspd (XML). iometer: a
+    file that begins as a configuration of Iometer, or whose name ends with .icf. fio: one whose first line that is no
+    comment is a section, or whose name ends with .fio or .job. vdbench: all others.
 
     Raises UserError for a file of another tool, named.
     """
@@ -49,7 +49,7 @@ def kind_of_file(path: Path) -> FileKind:
         return "vdbench"  # reported when it is read
     if path.suffix.lower() == ".icf" or _IOMETER.match(head):
         return "iometer"
-    if path.suffix.lower() in _SCRIPTS or is_script(head):
+    if path.suffix.lower() in _SCRIPTS or is_script(head) or is_profile(head):
         return "diskspd"
     for pattern, what in _FOREIGN:
         if pattern.match(head):

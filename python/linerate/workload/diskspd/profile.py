@@ -1,0 +1,218 @@
+"""From an XML profile of diskspd (-X) to commands: each time span is one, its elements read as their options.
+
+Elements and their options are data; docs/diskspd.md is made from them. The targets of a time span have one set of
+options, as those of a command have: a profile in which they differ is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from xml.parsers import expat
+
+from linerate.errors import UserError
+from linerate.workload.diskspd.lexer import CommandLine, decoded, read_bytes
+from linerate.workload.problems import Problems, SourceLocation, shorten
+
+_DEPTH_MAX = 16
+_NODES_MAX = 100_000
+_TEXT_CHARACTERS_MAX = 32_768
+_TRUE, _FALSE = ("true", "1"), ("false", "0")
+_PROFILE = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->).)*-->\s*)*<Profile\b", re.DOTALL)
+
+ElementForm = Literal["number", "flag", "none", "parts", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileElement:
+    """What an element is read as. number: the option with the number behind it, 0 being as without the element.
+    flag: the option if it is true. parts: its children count. options: as behind the `-`."""
+
+    parent: str
+    name: str
+    form: ElementForm
+    option: str = ""
+
+
+def _rows(parent: str, form: ElementForm, **options: str) -> tuple[ProfileElement, ...]:
+    return tuple(ProfileElement(parent, name, form, option) for name, option in options.items())
+
+
+def _none(parent: str, *names: str) -> tuple[ProfileElement, ...]:
+    return tuple(ProfileElement(parent, name, "none") for name in names)
+
+
+ELEMENTS: tuple[ProfileElement, ...] = (
+    *_rows("Profile", "parts", TimeSpans=""),
+    *_none("Profile", "Verbose", "VerboseStats", "Progress", "ResultFormat", "ETW", "PrecreateFiles"),
+    *_rows("TimeSpan", "parts", Targets=""),
+    *_rows("TimeSpan", "number", Duration="d", Warmup="W", Cooldown="C", RandSeed="z"),
+    *_rows("TimeSpan", "number", ThreadCount="F", RequestCount="O"),
+    *_rows("TimeSpan", "flag", RandomWriteData="Zr"),
+    *_none("TimeSpan", "DisableAffinity", "GroupAffinity", "Affinity", "CompletionRoutines"),
+    *_none("TimeSpan", "MeasureLatency", "CalculateIopsStdDev", "IoBucketDuration"),
+    *_rows("Target", "parts", Path="", WriteBufferContent="Z", StrideSize="s", InterlockedSequential="si"),
+    *_rows("Target", "number", BlockSize="b", BaseFileOffset="B", RequestCount="o", Random="r", RandomRatio="rs"),
+    *_rows("Target", "number", BurstSize="i", ThinkTime="j", Throughput="g", ThreadsPerFile="t", FileSize="c"),
+    *_rows("Target", "number", MaxFileSize="f", WriteRatio="w", ThreadStride="T"),
+    *_rows("Target", "flag", DisableAllCache="Sh", DisableOSCache="Su", DisableLocalCache="Sr"),
+    *_rows("Target", "flag", WriteThrough="Sw", MemoryMappedIo="Sm", ParallelAsyncIO="p"),
+    *_none("Target", "SequentialScan", "RandomAccess", "TemporaryFile", "UseLargePages", "IOPriority", "Weight"),
+    *_rows("Target", "refused", FlushType="N", Distribution="rd", ThreadTargets="O"),
+)  # fmt: skip
+_BY_NAME = {(row.parent, row.name): row for row in ELEMENTS}
+_KEPT_AT_ZERO = ("d", "W")
+"""Options whose default is not 0."""
+
+
+@dataclass(slots=True)
+class _Node:
+    name: str
+    line: int
+    attributes: dict[str, str]
+    text: str = ""
+    children: list[_Node] = field(default_factory=list)
+
+    def find(self, *names: str) -> _Node | None:
+        """The first node at the end of a way of names."""
+        if not names:
+            return self
+        found = next((child for child in self.children if child.name == names[0]), None)
+        return found.find(*names[1:]) if found is not None else None
+
+    def value(self, *names: str) -> str:
+        """The text of a node below; empty without it."""
+        found = self.find(*names)
+        return found.text.strip() if found is not None else ""
+
+
+def is_profile(head: bytes) -> bool:
+    """Whether the beginning of a file is that of a profile."""
+    return _PROFILE.match(decoded(head) or "") is not None
+
+
+def read_profile(path: Path, problems: Problems) -> Iterator[CommandLine]:
+    """The time spans of a profile in order. Raises UserError for what is no XML."""
+    root = _parsed(path)
+    reader = _Reader(str(path), problems)
+    reader.check(root)
+    for spans in root.children:
+        for span in spans.children if spans.name == "TimeSpans" else ():
+            if (command := reader.command(span)) is not None:
+                yield command
+
+
+def _parsed(path: Path) -> _Node:
+    root = _Node("", 0, {})
+    open_nodes = [root]
+    count = itertools.count(1)
+    parser = expat.ParserCreate()
+
+    def refuse(what: str) -> UserError:
+        return UserError(
+            f"{path}:{parser.CurrentLineNumber}: {what}", "write a profile as diskspd -Rpxml does"
+        )
+
+    def begin(name: str, attributes: dict[str, str]) -> None:
+        if len(open_nodes) > _DEPTH_MAX or next(count) > _NODES_MAX:
+            raise refuse(f"{shorten(name)}: too deep, or more than {_NODES_MAX:,} elements")
+        node = _Node(name, parser.CurrentLineNumber, attributes)
+        open_nodes[-1].children.append(node)
+        open_nodes.append(node)
+
+    def end(_name: str) -> None:
+        open_nodes.pop()
+
+    def more(text: str) -> None:
+        node = open_nodes[-1]
+        node.text += text
+        if len(node.text) > _TEXT_CHARACTERS_MAX:
+            raise refuse(f"{shorten(node.name)}: more than {_TEXT_CHARACTERS_MAX:,} characters")
+
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    parser.CharacterDataHandler = more
+    try:
+        parser.Parse(read_bytes(path), True)
+    except expat.ExpatError as error:
+        raise refuse(f"no XML: {expat.ErrorString(error.code)}") from error
+    return root.children[0]
+
+
+class _Reader:
+    def __init__(self, path: str, problems: Problems) -> None:
+        self._path = path
+        self._problems = problems
+
+    def check(self, node: _Node) -> None:
+        """Notes each child of a profile, a time span or a target that is not known or not supported."""
+        for child in node.children:
+            row = _BY_NAME.get((node.name, child.name))
+            if row is None:
+                self._error(child, f"{node.name} has no element {shorten(child.name)}", "correct it")
+            elif row.form == "refused":
+                self._error(child, f"{child.name} (-{row.option}) is not supported", "leave it out")
+            elif row.form == "flag" and child.text.strip().lower() not in (*_TRUE, *_FALSE):
+                self._error(child, f"{child.name} {shorten(child.text)}", "write true or false")
+        for child in node.children:
+            for part in child.children if child.name in ("TimeSpans", "Targets") else ():
+                if part.name == child.name.removesuffix("s"):
+                    self.check(part)
+                else:
+                    self._error(part, f"{child.name} has no element {shorten(part.name)}", "correct it")
+
+    def command(self, span: _Node) -> CommandLine | None:
+        """The time span as a command; None after a problem was noted."""
+        found = [target for child in span.children if child.name == "Targets" for target in child.children]
+        paths = [target.value("Path") for target in found]
+        sets = {tuple(self._options(target)) for target in found}
+        if not found or not all(paths):
+            self._error(span, "a time span without targets, or a target without a path", "write Path")
+        elif len(sets) > 1:
+            what = "targets with different options are not supported: a run has one set of them"
+            self._error(span, what, "write a time span for each")
+        else:
+            words = (*self._options(span), *sets.pop(), *paths)
+            return CommandLine(SourceLocation(self._path, span.line), "diskspd", words)
+        return None
+
+    def _options(self, node: _Node) -> Iterator[str]:
+        for child in node.children:
+            row = _BY_NAME.get((node.name, child.name))
+            text = child.text.strip()
+            if row is None:
+                continue
+            if row.form == "flag" and text.lower() in _TRUE:
+                yield f"-{row.option}"
+            elif row.form == "number" and (text.strip("0") or (text and row.option in _KEPT_AT_ZERO)):
+                unit = "i" if row.option == "g" and child.attributes.get("unit") == "IOPS" else ""
+                is_default = row.option == "t" and text == "1"
+                yield from () if is_default else (f"-{row.option}{text}{unit}",)
+        if node.name == "Target":
+            yield from self._order(node)
+            yield from self._data(node)
+
+    def _order(self, target: _Node) -> Iterator[str]:
+        stride = target.value("StrideSize")
+        if target.value("InterlockedSequential").lower() in _TRUE:
+            yield f"-si{stride}"
+        elif stride:
+            yield f"-s{stride}"
+
+    def _data(self, target: _Node) -> Iterator[str]:
+        pattern = target.value("WriteBufferContent", "Pattern")
+        source = ("WriteBufferContent", "RandomDataSource")
+        if pattern == "zero":
+            yield "-Z"
+        elif pattern == "random":
+            file = target.value(*source, "FilePath")
+            yield f"-Z{target.value(*source, 'SizeInBytes')}" + (f",{file}" if file else "")
+        elif pattern not in ("", "sequential"):
+            self._error(target, f"Pattern {shorten(pattern)}", "write sequential, zero or random")
+
+    def _error(self, node: _Node, what: str, accepted: str) -> None:
+        self._problems.error(SourceLocation(self._path, node.line), what, accepted)
