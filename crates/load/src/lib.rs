@@ -32,7 +32,7 @@
 //!
 //! `spec` (the input), `run` (threads, start and end), `worker` (the loop), `stream` (the sequence of I/Os), `record`
 //! (measurements), `verify` (checked data), `facts` (the actual settings). `bulk` is separate: TCP streams that share
-//! the network with storage. `backup` is an image backup. `ends` reads the ends of network
+//! the network with storage. `backup` is an image backup, `files` are file system workloads. `ends` reads the ends of network
 //! volumes before a run writes. `virtual_time` runs the same streams in virtual time, directly on an array's volumes.
 
 mod backend;
@@ -41,6 +41,7 @@ pub mod bulk;
 pub mod ends;
 mod error;
 pub mod facts;
+pub mod files;
 mod payload;
 mod plan;
 pub mod record;

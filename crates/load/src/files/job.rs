@@ -1,0 +1,227 @@
+//! A run: its threads, its clock, and what they share.
+
+use super::{
+    format::remove_notes,
+    operation::FileThread,
+    pace::Pace,
+    record::{Collector, Recorder},
+    signal::Signal,
+    spec::{FileOp, FilesRunSpec},
+    tree::Tree,
+};
+use crate::{
+    error::RunError,
+    record::{Interval, RunOutcome, Summary},
+    schedule::RunSchedule,
+};
+use linerate_blame::Blame;
+use linerate_io::{
+    blocking::{self, EntryKind},
+    system,
+};
+use std::{
+    path::Path,
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+        mpsc::Sender,
+    },
+    thread,
+};
+
+/// A run without an end has this length.
+const YEAR_S: f64 = 366.0 * 86_400.0;
+/// How long operations in flight may take after the end.
+const DRAIN_NS: u64 = 30_000_000_000;
+
+/// From the run to its owner.
+#[derive(Debug)]
+pub(super) enum FilesMessage {
+    Interval(Box<Interval>),
+    End(Box<Summary>),
+}
+
+/// What the threads of a run share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) spec: FilesRunSpec,
+    pub(super) trees: Vec<Tree>,
+    pub(super) pace: Pace,
+    pub(super) recorder: Recorder,
+    pub(super) signal: Arc<Signal>,
+    start: u64,
+    /// Threads that work, in all and by workload.
+    live: AtomicUsize,
+    live_of: Vec<AtomicUsize>,
+    barrier: Barrier,
+    next_thread: AtomicU64,
+}
+
+impl Shared {
+    /// Looks at the structures. `start`: on the monotonic clock.
+    pub(super) fn new(spec: FilesRunSpec, signal: Arc<Signal>) -> Result<Self, RunError> {
+        let mut trees = Vec::new();
+        for structure in &spec.structures {
+            let refused = |message: String, blame: Blame| RunError::Volume {
+                volume: structure.name.clone(),
+                message,
+                blame,
+            };
+            let anchor = Path::new(&structure.anchor);
+            let failed =
+                |error: std::io::Error| refused(format!("{}: {error}", structure.anchor), Blame::Host);
+            match blocking::entry(anchor).map_err(failed)? {
+                Some(EntryKind::File(_)) => {
+                    return Err(refused(
+                        format!("{} is a file; name a folder", structure.anchor),
+                        Blame::User,
+                    ));
+                }
+                None if structure.create_anchor => blocking::make_folders(anchor).map_err(failed)?,
+                None => {
+                    let what = format!(
+                        "there is no folder {}; make it, or write create_anchors=yes",
+                        structure.anchor
+                    );
+                    return Err(refused(what, Blame::User));
+                }
+                Some(_) => {}
+            }
+            let tree = Tree::new(structure, spec.format.is_some())?;
+            if spec.format.is_none() {
+                tree.look().map_err(failed)?;
+            }
+            trees.push(tree);
+        }
+        for work in spec.workloads.iter().filter(|work| changes_structure(work.operation)) {
+            remove_notes(&trees[work.structure].anchor)
+                .map_err(|error| RunError::Host(format!("vdb_control.file cannot be removed: {error}")))?;
+        }
+        let threads = spec.workloads.iter().map(|work| work.threads as usize);
+        let start = system::now_ns();
+        Ok(Self {
+            pace: Pace::new(&spec, start),
+            recorder: Recorder::new(&spec),
+            live: AtomicUsize::new(threads.clone().sum()),
+            live_of: threads.clone().map(AtomicUsize::new).collect(),
+            barrier: Barrier::new(threads.sum()),
+            next_thread: AtomicU64::new(0),
+            trees,
+            spec,
+            signal,
+            start,
+        })
+    }
+
+    /// Seconds since the start.
+    pub(super) fn seconds(&self) -> f64 {
+        system::now_ns().saturating_sub(self.start) as f64 / 1e9
+    }
+
+    /// When the run started, on the monotonic clock.
+    pub(super) fn started(&self) -> u64 {
+        self.start
+    }
+
+    /// Whether a workload with one of these operations still works on a structure.
+    pub(super) fn is_active(&self, structure: usize, ops: &[FileOp]) -> bool {
+        let works = self.spec.workloads.iter().enumerate();
+        let mut fits = works.filter(|(_, work)| work.structure == structure && ops.contains(&work.operation));
+        fits.any(|(index, _)| !self.pace.has_ended(index))
+    }
+
+    /// The body of a thread.
+    fn work(&self, work: usize, is_first: bool) {
+        let index = self.next_thread.fetch_add(1, SeqCst) as usize;
+        let mut thread = FileThread::new(self, work, index);
+        match self.spec.format {
+            Some(format) => thread.format(format, is_first, &self.barrier),
+            None => thread.run(),
+        }
+        if self.live_of[work].fetch_sub(1, SeqCst) == 1 {
+            self.pace.end(work);
+        }
+        if self.live.fetch_sub(1, SeqCst) == 1 {
+            self.signal.notify();
+        }
+    }
+}
+
+/// Whether an operation makes or removes files or folders.
+fn changes_structure(op: FileOp) -> bool {
+    matches!(op, FileOp::Write | FileOp::Create | FileOp::Delete | FileOp::Mkdir | FileOp::Rmdir)
+}
+
+/// Starts the threads of the workloads.
+fn start_threads(shared: &Arc<Shared>) -> Result<(), RunError> {
+    for (work, spec) in shared.spec.workloads.iter().enumerate() {
+        for number in 0..spec.threads {
+            let mine = Arc::clone(shared);
+            let started = thread::Builder::new()
+                .name(format!("files{work}"))
+                .stack_size(256 << 10)
+                .spawn(move || mine.work(work, number == 0));
+            if let Err(error) = started {
+                return Err(RunError::Host(format!("cannot start a thread: {error}; use fewer threads")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs until the end: the thread that cuts intervals.
+pub(super) fn collect(shared: &Arc<Shared>, sender: &Sender<FilesMessage>) {
+    let spec = &shared.spec;
+    let schedule = RunSchedule::new(spec.warmup_s, spec.elapsed_s.unwrap_or(YEAR_S), spec.interval_s);
+    let mut collector = Collector::new(spec);
+    let mut outcome = RunOutcome::Completed;
+    if let Err(error) = start_threads(shared) {
+        // Threads that wait for the missing ones at a part of a format stay until the process ends.
+        shared.signal.stop();
+        outcome = RunOutcome::Failed(error);
+    }
+    let (mut index, mut begun) = (0, 0);
+    let is_failed = matches!(outcome, RunOutcome::Failed(_));
+    while !is_failed {
+        let cut = schedule.cut(index);
+        let now = wait_until(shared, cut);
+        let is_over = now < cut || cut >= schedule.end();
+        if is_over {
+            outcome = if shared.signal.is_stopped() { RunOutcome::Stopped } else { outcome };
+            shared.signal.stop();
+            break;
+        }
+        let interval = collector.cut(&shared.recorder, seconds(begun, cut), schedule.is_warmup(index));
+        let _ = sender.send(FilesMessage::Interval(Box::new(interval)));
+        (index, begun) = (index + 1, cut);
+    }
+    let waited_from = system::now_ns();
+    while shared.live.load(SeqCst) > 0 && !is_failed {
+        if system::now_ns() - waited_from > DRAIN_NS {
+            let threads = shared.live.load(SeqCst);
+            let what = format!("{threads} threads wait for an operation that began more than 30 s ago");
+            outcome = RunOutcome::Failed(RunError::Host(what));
+            break;
+        }
+        thread::park_timeout(std::time::Duration::from_millis(1));
+    }
+    let end = system::now_ns().saturating_sub(shared.start).min(schedule.cut(index)).max(begun + 1);
+    let last = collector.cut(&shared.recorder, seconds(begun, end), schedule.is_warmup(index));
+    let _ = sender.send(FilesMessage::Interval(Box::new(last)));
+    let _ = sender.send(FilesMessage::End(Box::new(Summary { total: collector.total(), outcome })));
+}
+
+fn seconds(start: u64, end: u64) -> (f64, f64) {
+    (start as f64 / 1e9, end as f64 / 1e9)
+}
+
+/// Waits until an instant of the run, its end, or the end of its last thread. Returns the instant.
+fn wait_until(shared: &Shared, instant: u64) -> u64 {
+    loop {
+        let now = system::now_ns().saturating_sub(shared.start);
+        if now >= instant || shared.live.load(SeqCst) == 0 || shared.signal.is_stopped() {
+            return now;
+        }
+        shared.signal.wait((instant - now).min(100_000_000));
+    }
+}
