@@ -207,7 +207,7 @@ def _operations(fields: Fields, keyword: str) -> tuple[FileOp, ...]:
     for text in value.texts if value else ():
         word = text.lower()
         if word in OPERATIONS:
-            found.append(cast("FileOp", word))
+            found.append(word)
         elif value and word in ("copy", "move"):
             fields.wrong(value, "copy and move are not supported", f"write {', '.join(OPERATIONS)}")
         elif value:
@@ -244,7 +244,7 @@ def _select(fields: Fields) -> Literal["sequential", "random", "once"]:
     words = [text.lower() for text in value.texts] if value else ["sequential"]
     for select in ("sequential", "random", "once"):
         if len(words) == 1 and select.startswith(words[0]):
-            return cast("Literal['sequential', 'random', 'once']", select)
+            return select
     if sorted(words) == ["once", "sequential"]:
         return "once"
     if value:
