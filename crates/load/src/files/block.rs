@@ -60,7 +60,7 @@ impl BlockBuffers {
         Self { read: AlignedMemory::new(read_bytes), write, unique: (rng.bits() << 20) ^ thread }
     }
 
-    fn to_write(&mut self, bytes: usize) -> &[u8] {
+    fn data(&mut self, bytes: usize) -> &[u8] {
         for page in self.write.of(bytes).chunks_mut(4096).filter(|page| page.len() >= 8) {
             self.unique = self.unique.wrapping_add(0x9E37_79B9_7F4A_7C15);
             page[..8].copy_from_slice(&self.unique.to_le_bytes());
@@ -123,7 +123,7 @@ impl FileThread<'_> {
                 count => Err(io::Error::other(format!("the file ends after {count} of {length} bytes"))),
             })
         } else {
-            let data = buffers.to_write(length);
+            let data = buffers.data(length);
             self.timed(op, asked, || blocks.file.write_at(data, offset))
         };
         if done.is_some() && !read {

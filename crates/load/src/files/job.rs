@@ -27,6 +27,7 @@ use std::{
         mpsc::Sender,
     },
     thread,
+    time::Duration,
 };
 
 /// A run without an end has this length.
@@ -174,41 +175,63 @@ pub(super) fn collect(shared: &Arc<Shared>, sender: &Sender<FilesMessage>) {
     let spec = &shared.spec;
     let schedule = RunSchedule::new(spec.warmup_s, spec.elapsed_s.unwrap_or(YEAR_S), spec.interval_s);
     let mut collector = Collector::new(spec);
-    let mut outcome = RunOutcome::Completed;
-    if let Err(error) = start_threads(shared) {
-        // Threads that wait for the missing ones at a part of a format stay until the process ends.
-        shared.signal.stop();
-        outcome = RunOutcome::Failed(error);
-    }
-    let (mut index, mut begun) = (0, 0);
-    let is_failed = matches!(outcome, RunOutcome::Failed(_));
-    while !is_failed {
-        let cut = schedule.cut(index);
-        let now = wait_until(shared, cut);
-        let is_over = now < cut || cut >= schedule.end();
-        if is_over {
-            outcome = if shared.signal.is_stopped() { RunOutcome::Stopped } else { outcome };
+    let mut index = 0;
+    let outcome = match start_threads(shared) {
+        Ok(()) => {
+            let send = |interval| {
+                // The owner has left: nothing is read any more.
+                let _ = sender.send(FilesMessage::Interval(Box::new(interval)));
+            };
+            index = cut_intervals(shared, schedule, &mut collector, send);
+            let was_stopped = shared.signal.is_stopped();
             shared.signal.stop();
-            break;
+            let ended = if was_stopped { RunOutcome::Stopped } else { RunOutcome::Completed };
+            drain(shared).map_or(ended, RunOutcome::Failed)
         }
-        let interval = collector.cut(&shared.recorder, seconds(begun, cut), schedule.is_warmup(index));
-        let _ = sender.send(FilesMessage::Interval(Box::new(interval)));
-        (index, begun) = (index + 1, cut);
-    }
-    let waited_from = system::now_ns();
-    while shared.live.load(SeqCst) > 0 && !is_failed {
-        if system::now_ns() - waited_from > DRAIN_NS {
-            let threads = shared.live.load(SeqCst);
-            let what = format!("{threads} threads wait for an operation that began more than 30 s ago");
-            outcome = RunOutcome::Failed(RunError::Host(what));
-            break;
+        Err(error) => {
+            // Threads that wait for the missing ones at a part of a format stay until the process ends.
+            shared.signal.stop();
+            RunOutcome::Failed(error)
         }
-        thread::park_timeout(std::time::Duration::from_millis(1));
-    }
-    let end = system::now_ns().saturating_sub(shared.start).min(schedule.cut(index)).max(begun + 1);
+    };
+    let (begun, now) = (schedule.start(index), system::now_ns().saturating_sub(shared.start));
+    let end = now.min(schedule.cut(index)).max(begun + 1);
     let last = collector.cut(&shared.recorder, seconds(begun, end), schedule.is_warmup(index));
     let _ = sender.send(FilesMessage::Interval(Box::new(last)));
     let _ = sender.send(FilesMessage::End(Box::new(Summary { total: collector.total(), outcome })));
+}
+
+/// Sends each interval that is over. Returns the index of the last one, in which the run ends.
+fn cut_intervals(
+    shared: &Shared,
+    schedule: RunSchedule,
+    collector: &mut Collector,
+    send: impl Fn(Interval),
+) -> u32 {
+    let mut index = 0;
+    loop {
+        let cut = schedule.cut(index);
+        if wait_until(shared, cut) < cut || cut >= schedule.end() {
+            return index;
+        }
+        let span = seconds(schedule.start(index), cut);
+        send(collector.cut(&shared.recorder, span, schedule.is_warmup(index)));
+        index += 1;
+    }
+}
+
+/// Waits for operations in flight. The error: some do not end.
+fn drain(shared: &Shared) -> Option<RunError> {
+    let from = system::now_ns();
+    while shared.live.load(SeqCst) > 0 {
+        if system::now_ns() - from > DRAIN_NS {
+            let threads = shared.live.load(SeqCst);
+            let what = format!("{threads} threads wait for an operation that began more than 30 s ago");
+            return Some(RunError::Host(what));
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    None
 }
 
 fn seconds(start: u64, end: u64) -> (f64, f64) {

@@ -210,7 +210,9 @@ impl<'a> FileThread<'a> {
             }
             _ => {
                 let file = self.timed(FileOp::Open, (0, None), || BlockingFile::open(at, self.mode(true)));
-                file.map(|file| self.timed(op, asked, || Ok(drop(file))));
+                if let Some(file) = file {
+                    self.timed_close(op, asked, file);
+                }
             }
         }
         self.tree.release(file);
@@ -295,9 +297,18 @@ impl<'a> FileThread<'a> {
         OpenMode { write, create: false, direct: self.work.direct, durable: self.work.durable }
     }
 
+    fn timed_close(&self, op: FileOp, asked: (u64, Option<u64>), file: BlockingFile) {
+        self.timed(op, asked, || {
+            drop(file);
+            Ok(())
+        });
+    }
+
     /// Closes a file, and counts that.
     pub(super) fn close(&self, file: Option<BlockingFile>) {
-        file.map(|file| self.timed(FileOp::Close, (0, None), || Ok(drop(file))));
+        if let Some(file) = file {
+            self.timed_close(FileOp::Close, (0, None), file);
+        }
     }
 }
 

@@ -159,10 +159,9 @@ impl Tree {
             for (name, kind) in blocking::names(Path::new(&*folder.path))? {
                 let number = name.strip_prefix("vdb_f").and_then(|rest| rest.strip_suffix(".file"));
                 let number = number.and_then(|digits| digits.parse::<u32>().ok());
+                let number = number.filter(|number| (1..=self.per_folder).contains(number));
                 if let (Some(number), EntryKind::File(bytes)) = (number, kind) {
-                    if (1..=self.per_folder).contains(&number) {
-                        self.set_size(at * self.per_folder + number - 1, Some(bytes));
-                    }
+                    self.set_size(at * self.per_folder + number - 1, Some(bytes));
                 }
             }
         }

@@ -126,7 +126,6 @@ def _load_files(
         fwds=[read_fwd(fwd, hosts, problems) for fwd in blocks[Block.FWD]],
         rds=[read_file_rd(rd, problems) for rd in blocks[Block.RD]],
     )
-    overrides.luns.check([])
     problems.raise_if_any()
     steps = expand_files(workload, overrides, problems)
     problems.raise_if_any()

@@ -184,6 +184,9 @@ class _BlockReader:
             if (keyword.name, parameter.value) == ("dedupratio", "1"):
                 self._problems.notice(parameter.place, f"{parameter.text}: no effect, 1 means no duplicates")
                 continue
+            if instance.block is Block.GENERAL and (keyword.name, parameter.value) == ("journal", "no"):
+                self._problems.notice(parameter.place, f"{parameter.text}: no effect, nothing is journalled")
+                continue
             if keyword.effect is Effect.REFUSED:
                 shown = f"{parameter.text}: {_full_name(parameter, keyword)}is not supported"
                 self._problems.error(parameter.place, f"{shown}: {keyword.meaning}")

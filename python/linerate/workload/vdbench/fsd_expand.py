@@ -78,6 +78,7 @@ def expand_files(workload: FileWorkload, overrides: Overrides, problems: Problem
 
 def _check_overrides(overrides: Overrides) -> None:
     given = {
+        "--target or --map": overrides.luns.entries or None,
         "--size": overrides.size_bytes,
         "--outstanding": overrides.outstanding,
         "--verify": overrides.verify,
@@ -90,7 +91,7 @@ def _check_overrides(overrides: Overrides) -> None:
     for option, value in given.items():
         if value is not None:
             raise UserError(
-                f"{option} goes with volumes, and this file has file system workloads",
+                f"{option}: goes with volumes, and this file has file system workloads",
                 "change the FSDs and FWDs of the file",
             )
 

@@ -94,6 +94,7 @@ def _refused(reason: str, *names: str) -> tuple[Keyword, ...]:
 _DEDUP = "duplicate data is not generated: write data is random or compressible"
 _JOURNAL = "there is no journal: verify mode keeps its state in memory for one run"
 _COPIES = "copy and move between structures are not supported"
+_NO_JOURNAL = "nothing is journalled: that takes journal=yes, which is refused"
 _REPLAY = "trace replay is not supported"
 _RESET = "device resets are not part of a workload"
 _PATTERN = "the data pattern cannot be chosen: write data is random, or compressible with compratio"
@@ -208,7 +209,7 @@ SD = (
     ),
     *_refused(_REPLAY, "replay"),
     *_refused(_RESET, "resetlun", "resetbus"),
-    *_refused(_JOURNAL, "journal"),
+    _none("journal", "directory", _NO_JOURNAL),
     *_refused(_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
     *_refused("moved to the WD: write wd=..,streams=n", "streams"),
     *_refused("a Solaris feature", "kstat", "instance"),
@@ -292,7 +293,7 @@ FSD = (
     Keyword("distribution", "bottom or all", "folders that have files: of the last level, or all", "bottom"),
     _OPENFLAGS,
     Keyword("count", "(start,n)", "n copies, numbered at the end of name and anchor", "", Form.NUMBERS),
-    *_refused(_JOURNAL, "journal"),
+    _none("journal", "directory", _NO_JOURNAL),
     *_refused("an FSD has no host: write host= in the FWD", "host", "hd"),
     *_refused("vdbench has given it up too: write format=", "cleanup"),
     *_refused("operations are not logged", "log"),
