@@ -24,8 +24,8 @@ PREFIXES = {
         "op": "openflags", "openflag": "openflags", "co": "count",
     },
     Block.FSD: {
-        "an": "anchor", "wi": "width", "de": "depth", "si": "sizes", "size": "sizes", "sh": "shared", "ws": "workingsetsize",
-        "wo": "workingsetsize", "to": "totalsize", "total": "totalsize", "fi": "files", "di": "distribution",
+        "an": "anchor", "wi": "width", "de": "depth", "si": "sizes", "size": "sizes", "sh": "shared",
+        "ws": "workingsetsize", "wo": "workingsetsize", "to": "totalsize", "total": "totalsize", "fi": "files", "di": "distribution",
         "op": "openflags", "co": "count",
     },
     Block.FWD: {

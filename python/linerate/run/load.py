@@ -12,7 +12,7 @@ from linerate.errors import LinerateError
 from linerate.results import IntervalSample, TimedEvent, interval_from_core
 from linerate.volumes import Cleared, Look, VolumeLock, look_here, refuse_shared, virtual
 from linerate.workload import RunSpec
-from linerate.workload.files import FilesRun
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.url import array_url
 
 
@@ -72,7 +72,7 @@ class Here:
 
     def start(self, cleared: Cleared) -> Load:
         """See `Loader`."""
-        return LocalLoad(cleared) if not isinstance(cleared.spec, FilesRun) else FilesLoad(cleared.spec)
+        return LocalLoad(cleared) if not isinstance(cleared.spec, FilesLoadSpec) else FilesLoad(cleared.spec)
 
 
 class VirtualSan(Here):
@@ -129,7 +129,7 @@ class LocalLoad:
 class FilesLoad:
     """The load of a file system workload, in this process."""
 
-    def __init__(self, spec: FilesRun) -> None:
+    def __init__(self, spec: FilesLoadSpec) -> None:
         self._spec = spec
         self._core = _core.FilesRun.start(spec.seam_json())
 

@@ -20,7 +20,7 @@ from linerate.volumes.contents import END_BYTES, Contents, VolumeEnds, contents_
 from linerate.volumes.identity import RefusedError, refuse_shared, shown
 from linerate.volumes.kernel import Machine, seen_machine, uses_of_device, uses_of_file
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
-from linerate.workload.files import FilesRun
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.spec import FrozenSpec
 from linerate.workload.url import NO_DEVICE, in_dev, is_remote, null_bytes, path_of
 
@@ -96,7 +96,7 @@ def look_here(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
     Raises RefusedError for volumes that are one and the same and for a file that is not there, and the LinerateError
     that the run would raise for a LUN that cannot be opened.
     """
-    if isinstance(spec, FilesRun):
+    if isinstance(spec, FilesLoadSpec):
         return tuple(_anchor(volume) for volume in spec.volumes if volume.name in names)
     refuse_shared(spec)
     glance = _Glance()

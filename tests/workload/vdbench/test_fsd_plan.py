@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from linerate.errors import UserError
 from linerate.workload import Overrides, RunPlan
-from linerate.workload.files import FilesRun
+from linerate.workload.files import FilesLoadSpec
 
 from tests.workload.conftest import Read
 
@@ -14,10 +14,10 @@ FWD = "fwd=fwd1,fsd=fsd1,operation=read,xfersize=8k,threads=8\n"
 RD = "rd=rd1,fwd=fwd1,fwdrate=max,elapsed=60,interval=5\n"
 
 
-def _runs(plan: RunPlan) -> list[FilesRun]:
+def _runs(plan: RunPlan) -> list[FilesLoadSpec]:
     runs = [step.spec for step in plan.steps()]
-    assert all(isinstance(run, FilesRun) for run in runs)
-    return [run for run in runs if isinstance(run, FilesRun)]
+    assert all(isinstance(run, FilesLoadSpec) for run in runs)
+    return [run for run in runs if isinstance(run, FilesLoadSpec)]
 
 
 def _read(read: Read, text: str) -> RunPlan:

@@ -10,7 +10,7 @@ use std::{
 
 /// How a file is opened. It is always readable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OpenMode {
+pub struct BlockingMode {
     /// Open for writing too.
     pub write: bool,
     /// With `write`: make the file if it does not exist.
@@ -38,7 +38,7 @@ pub struct BlockingFile(File);
 
 impl BlockingFile {
     /// Opens a regular file; a symbolic link is refused.
-    pub fn open(path: &Path, mode: OpenMode) -> io::Result<Self> {
+    pub fn open(path: &Path, mode: BlockingMode) -> io::Result<Self> {
         let mut flags = libc::O_NOFOLLOW;
         flags |= if mode.direct { libc::O_DIRECT } else { 0 };
         flags |= if mode.durable { libc::O_DSYNC } else { 0 };
@@ -129,7 +129,7 @@ mod tests {
     fn a_file_holds_what_was_written_and_a_link_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (path, link) = (dir.path().join("f"), dir.path().join("l"));
-        let mode = OpenMode { write: true, create: true, ..OpenMode::default() };
+        let mode = BlockingMode { write: true, create: true, ..BlockingMode::default() };
         let file = BlockingFile::open(&path, mode).unwrap();
         file.write_at(&[7; 1000], 24).unwrap();
         let mut back = [0; 2000];

@@ -6,7 +6,7 @@ use super::{
     tree::Tree,
 };
 use crate::stream::rng::{Chance, Rng};
-use linerate_io::blocking::{BlockingFile, OpenMode};
+use linerate_io::blocking::{BlockingFile, BlockingMode};
 use std::{io, path::Path};
 
 /// Memory that suits `O_DIRECT`.
@@ -155,7 +155,7 @@ impl FileThread<'_> {
         self.tree.file_path(file, &mut path);
         self.path = path;
         let is_new = self.tree.size(file).is_none();
-        let mode = OpenMode { create: makes_files, ..self.mode(writes) };
+        let mode = BlockingMode { create: makes_files, ..self.mode(writes) };
         let open = || self.timed(FileOp::Open, (0, None), || BlockingFile::open(Path::new(&self.path), mode));
         let opened = if is_new {
             self.timed(FileOp::Create, (0, None), || open().ok_or_else(|| io::Error::other("not opened")))

@@ -9,7 +9,7 @@ use super::{
 };
 use linerate_blame::Blame;
 use linerate_io::blocking::{self, EntryKind};
-use std::{io, path::Path, sync::Barrier};
+use std::{path::Path, sync::Barrier};
 
 /// While another thread makes the folder above.
 const PARENT_WAIT_NS: u64 = 50_000;
@@ -133,15 +133,6 @@ impl FileThread<'_> {
                 None => tree.release(file),
             }
         }
-    }
-}
-
-/// Removes vdbench's notes about a structure that a run changes: they would be wrong.
-pub(super) fn remove_notes(anchor: &str) -> io::Result<()> {
-    let path = format!("{anchor}/{CONTROL_FILE}");
-    match blocking::entry(Path::new(&path))? {
-        Some(EntryKind::File(_)) => blocking::remove_file(Path::new(&path)),
-        _ => Ok(()),
     }
 }
 

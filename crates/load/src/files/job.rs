@@ -1,31 +1,14 @@
-//! A run: its threads, its clock, and what they share.
+//! A run: its threads and its clock.
 
-use super::{
-    format::remove_notes,
-    operation::FileThread,
-    pace::Pace,
-    record::{Collector, Recorder},
-    signal::Signal,
-    spec::{FileOp, FilesRunSpec},
-    tree::Tree,
-};
+use super::{operation::FileThread, record::Collector, shared::Shared};
 use crate::{
     error::RunError,
     record::{Interval, RunOutcome, Summary},
     schedule::RunSchedule,
 };
-use linerate_blame::Blame;
-use linerate_io::{
-    blocking::{self, EntryKind},
-    system,
-};
+use linerate_io::system;
 use std::{
-    path::Path,
-    sync::{
-        Arc, Barrier,
-        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
-        mpsc::Sender,
-    },
+    sync::{Arc, atomic::Ordering::SeqCst, mpsc::Sender},
     thread,
     time::Duration,
 };
@@ -42,115 +25,20 @@ pub(super) enum FilesMessage {
     End(Box<Summary>),
 }
 
-/// What the threads of a run share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) spec: FilesRunSpec,
-    pub(super) trees: Vec<Tree>,
-    pub(super) pace: Pace,
-    pub(super) recorder: Recorder,
-    pub(super) signal: Arc<Signal>,
-    start: u64,
-    /// Threads that work, in all and by workload.
-    live: AtomicUsize,
-    live_of: Vec<AtomicUsize>,
-    barrier: Barrier,
-    next_thread: AtomicU64,
-}
-
-impl Shared {
-    /// Looks at the structures. `start`: on the monotonic clock.
-    pub(super) fn new(spec: FilesRunSpec, signal: Arc<Signal>) -> Result<Self, RunError> {
-        let mut trees = Vec::new();
-        for structure in &spec.structures {
-            let refused = |message: String, blame: Blame| RunError::Volume {
-                volume: structure.name.clone(),
-                message,
-                blame,
-            };
-            let anchor = Path::new(&structure.anchor);
-            let failed =
-                |error: std::io::Error| refused(format!("{}: {error}", structure.anchor), Blame::Host);
-            match blocking::entry(anchor).map_err(failed)? {
-                Some(EntryKind::File(_)) => {
-                    return Err(refused(
-                        format!("{} is a file; name a folder", structure.anchor),
-                        Blame::User,
-                    ));
-                }
-                None if structure.create_anchor => blocking::make_folders(anchor).map_err(failed)?,
-                None => {
-                    let what = format!(
-                        "there is no folder {}; make it, or write create_anchors=yes",
-                        structure.anchor
-                    );
-                    return Err(refused(what, Blame::User));
-                }
-                Some(_) => {}
-            }
-            let tree = Tree::new(structure, spec.format.is_some())?;
-            if spec.format.is_none() {
-                tree.look().map_err(failed)?;
-            }
-            trees.push(tree);
-        }
-        for work in spec.workloads.iter().filter(|work| changes_structure(work.operation)) {
-            remove_notes(&trees[work.structure].anchor)
-                .map_err(|error| RunError::Host(format!("vdb_control.file cannot be removed: {error}")))?;
-        }
-        let threads = spec.workloads.iter().map(|work| work.threads as usize);
-        let start = system::now_ns();
-        Ok(Self {
-            pace: Pace::new(&spec, start),
-            recorder: Recorder::new(&spec),
-            live: AtomicUsize::new(threads.clone().sum()),
-            live_of: threads.clone().map(AtomicUsize::new).collect(),
-            barrier: Barrier::new(threads.sum()),
-            next_thread: AtomicU64::new(0),
-            trees,
-            spec,
-            signal,
-            start,
-        })
+/// The body of a thread.
+fn work(shared: &Shared, work: usize, is_first: bool) {
+    let index = shared.next_thread.fetch_add(1, SeqCst) as usize;
+    let mut thread = FileThread::new(shared, work, index);
+    match shared.spec.format {
+        Some(format) => thread.format(format, is_first, &shared.barrier),
+        None => thread.run(),
     }
-
-    /// Seconds since the start.
-    pub(super) fn seconds(&self) -> f64 {
-        system::now_ns().saturating_sub(self.start) as f64 / 1e9
+    if shared.live_of[work].fetch_sub(1, SeqCst) == 1 {
+        shared.pace.end(work);
     }
-
-    /// When the run started, on the monotonic clock.
-    pub(super) fn started(&self) -> u64 {
-        self.start
+    if shared.live.fetch_sub(1, SeqCst) == 1 {
+        shared.signal.notify();
     }
-
-    /// Whether a workload with one of these operations still works on a structure.
-    pub(super) fn is_active(&self, structure: usize, ops: &[FileOp]) -> bool {
-        let works = self.spec.workloads.iter().enumerate();
-        let mut fits = works.filter(|(_, work)| work.structure == structure && ops.contains(&work.operation));
-        fits.any(|(index, _)| !self.pace.has_ended(index))
-    }
-
-    /// The body of a thread.
-    fn work(&self, work: usize, is_first: bool) {
-        let index = self.next_thread.fetch_add(1, SeqCst) as usize;
-        let mut thread = FileThread::new(self, work, index);
-        match self.spec.format {
-            Some(format) => thread.format(format, is_first, &self.barrier),
-            None => thread.run(),
-        }
-        if self.live_of[work].fetch_sub(1, SeqCst) == 1 {
-            self.pace.end(work);
-        }
-        if self.live.fetch_sub(1, SeqCst) == 1 {
-            self.signal.notify();
-        }
-    }
-}
-
-/// Whether an operation makes or removes files or folders.
-fn changes_structure(op: FileOp) -> bool {
-    matches!(op, FileOp::Write | FileOp::Create | FileOp::Delete | FileOp::Mkdir | FileOp::Rmdir)
 }
 
 /// Starts the threads of the workloads.
@@ -161,7 +49,7 @@ fn start_threads(shared: &Arc<Shared>) -> Result<(), RunError> {
             let started = thread::Builder::new()
                 .name(format!("files{work}"))
                 .stack_size(256 << 10)
-                .spawn(move || mine.work(work, number == 0));
+                .spawn(move || self::work(&mine, work, number == 0));
             if let Err(error) = started {
                 return Err(RunError::Host(format!("cannot start a thread: {error}; use fewer threads")));
             }

@@ -6,7 +6,7 @@
 //! thread here.
 //!
 //! - `spec.rs`: the input. `tree.rs`: the structure and what of it exists; `java.rs`: its random sizes.
-//! - `job.rs`: the threads and the clock. `operation.rs`: one thread; `block.rs`: reads and writes of an open file;
+//! - `job.rs`: the threads and the clock; `shared.rs`: what they share. `operation.rs`: one thread; `block.rs`: reads and writes of an open file;
 //!   `format.rs`: a format.
 //! - `pace.rs`: when operations start. `record.rs`: measurements. `signal.rs`: the end.
 //!
@@ -19,6 +19,7 @@ mod job;
 mod operation;
 mod pace;
 mod record;
+mod shared;
 mod signal;
 mod spec;
 
@@ -34,8 +35,9 @@ use crate::{
     facts::{Facts, VolumeFacts},
     record::{Interval, RunOutcome, Summary},
 };
-use job::{FilesMessage, Shared};
+use job::FilesMessage;
 use linerate_io::system;
+use shared::Shared;
 use signal::Signal;
 use std::{
     sync::{

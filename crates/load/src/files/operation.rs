@@ -5,15 +5,15 @@
 
 use super::{
     block::{BlockBuffers, OpenBlocks},
-    job::Shared,
     record::{Entry, event},
+    shared::Shared,
     spec::{FileOp, FileSelect, FileWorkSpec},
     tree::Tree,
 };
 use crate::stream::rng::{Rng, Use};
 use linerate_blame::Blame;
 use linerate_io::{
-    blocking::{self, BlockingFile, OpenMode},
+    blocking::{self, BlockingFile, BlockingMode},
     system,
 };
 use std::{io, path::Path};
@@ -228,7 +228,7 @@ impl<'a> FileThread<'a> {
         let mut path = std::mem::take(&mut self.path);
         self.tree.file_path(file, &mut path);
         self.path = path;
-        let mode = OpenMode { create: true, ..self.mode(true) };
+        let mode = BlockingMode { create: true, ..self.mode(true) };
         let made = self.timed(FileOp::Create, (0, intended), || {
             let opened =
                 self.timed(FileOp::Open, (0, None), || BlockingFile::open(Path::new(&self.path), mode));
@@ -293,8 +293,8 @@ impl<'a> FileThread<'a> {
     }
 
     /// How this workload opens files.
-    pub(super) fn mode(&self, write: bool) -> OpenMode {
-        OpenMode { write, create: false, direct: self.work.direct, durable: self.work.durable }
+    pub(super) fn mode(&self, write: bool) -> BlockingMode {
+        BlockingMode { write, create: false, direct: self.work.direct, durable: self.work.durable }
     }
 
     fn timed_close(&self, op: FileOp, asked: (u64, Option<u64>), file: BlockingFile) {

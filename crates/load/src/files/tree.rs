@@ -357,3 +357,12 @@ fn size_around(wanted: u64, random: &mut JavaRandom) -> u64 {
     // Java's Math.round of a float.
     ((drawn as f32 / unit as f32 + 0.5).floor() as u64 * unit).max(1)
 }
+
+/// Removes vdbench's notes about a structure that a run changes: they would be wrong.
+pub(super) fn remove_notes(anchor: &str) -> std::io::Result<()> {
+    let path = format!("{anchor}/{CONTROL_FILE}");
+    match blocking::entry(Path::new(&path))? {
+        Some(EntryKind::File(_)) => blocking::remove_file(Path::new(&path)),
+        _ => Ok(()),
+    }
+}

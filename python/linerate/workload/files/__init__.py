@@ -1,6 +1,6 @@
 """What a run of a file system workload does: structures of files, and what threads do to them.
 
-`spec` is the model. A `FilesRun` is a `RunSpec` too, so a plan, a run directory and reports take it as any other run:
+`spec` is the model. A `FilesLoadSpec` is a `RunSpec` too, so a plan, a run directory and reports take it as any other run:
 its volumes are the structures, its streams are the operations of each workload.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from linerate.workload.files.spec import (
     FileOp,
     FileRateSpec,
-    FilesRun,
+    FilesLoadSpec,
     FilesRunSpec,
     FileStreamSpec,
     FileWorkSpec,
@@ -22,7 +22,7 @@ __all__ = [
     "FileRateSpec",
     "FileStreamSpec",
     "FileWorkSpec",
-    "FilesRun",
+    "FilesLoadSpec",
     "FilesRunSpec",
     "FormatSpec",
     "StructureSpec",

@@ -128,7 +128,7 @@ class FilesRunSpec(FrozenSpec):
     """The run is a format: its workloads, one per structure, write files."""
 
 
-class FilesRun(RunSpec):
+class FilesLoadSpec(RunSpec):
     """A run of a file system workload: its volumes are the structures, its streams the operations of each workload."""
 
     files: FilesRunSpec

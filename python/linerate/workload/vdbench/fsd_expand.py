@@ -22,7 +22,7 @@ from linerate.errors import UserError
 from linerate.workload.files import (
     FileOp,
     FileRateSpec,
-    FilesRun,
+    FilesLoadSpec,
     FilesRunSpec,
     FileStreamSpec,
     FileWorkSpec,
@@ -315,7 +315,7 @@ class _Expander:
         label: str,
         structures: Sequence[StructureSpec],
         works: Sequence[FileWorkSpec] | None,
-    ) -> FilesRun:
+    ) -> FilesLoadSpec:
         times, formatting = rd.times, rd.formatting
         is_format = works is None
         is_endless = is_format and not formatting.limited
@@ -339,7 +339,7 @@ class _Expander:
             if is_format
             else None,
         )
-        return FilesRun(
+        return FilesLoadSpec(
             name=label,
             warmup_s=0.0 if is_format else times.warmup_s or times.interval_s,
             elapsed_s=measured_s,
