@@ -25,11 +25,12 @@ PREFIXES = {
     },
     Block.FSD: {
         "an": "anchor", "wi": "width", "de": "depth", "si": "sizes", "size": "sizes", "sh": "shared",
-        "ws": "workingsetsize", "wo": "workingsetsize", "to": "totalsize", "total": "totalsize", "fi": "files", "di": "distribution",
-        "op": "openflags", "co": "count",
+        "ws": "workingsetsize", "wo": "workingsetsize", "to": "totalsize", "total": "totalsize", "fi": "files",
+        "di": "distribution", "op": "openflags", "co": "count",
     },
     Block.FWD: {
-        "re": "rdpct", "rd": "rdpct", "st": "stopafter", "op": "operation", "operations": "operation", "fi": "fileselect",
+        "re": "rdpct", "rd": "rdpct", "st": "stopafter", "op": "operation", "operations": "operation",
+        "fi": "fileselect",
         "fileio": "fileio", "xf": "xfersize", "xfersizes": "xfersize", "sk": "skew", "th": "threads", "ho": "host",
         "open": "openflags",
     },

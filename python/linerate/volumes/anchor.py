@@ -1,7 +1,8 @@
 """Looks at the anchor of a structure of files before anything in it is made, written or removed.
 
 A run touches only names that a structure has (`vdb.1_1.dir`, `vdb_f0001.file`, `vdb_control.file`), and the data plane
-removes nothing else. An anchor that holds other names may be the wrong folder, so the user is asked.
+removes nothing else. vdbench also leaves `no_dismount.txt`. An anchor that holds other names may be the wrong
+folder, so the user is asked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import re
 
 _FOLDER = re.compile(r"vdb\.\d+_\d+\.dir", re.ASCII)
-_FILE = re.compile(r"vdb_f\d+(\.\d+)?\.file|vdb_control\.file", re.ASCII)
+_FILE = re.compile(r"vdb_f\d+(\.\d+)?\.file|vdb_control\.file|no_dismount\.txt", re.ASCII)
 _SHOWN = 3
 
 
