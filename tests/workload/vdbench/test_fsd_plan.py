@@ -104,6 +104,12 @@ def test_threads_and_skew_are_divided_over_structures_and_operations(read: Read)
     assert run.files.rate.per_s == 100
 
 
+def test_a_loop_over_operations_has_one_at_a_time(read: Read) -> None:
+    plan = _read(read, FSD + FWD + RD.replace("elapsed", "foroperations=(read,getattr),elapsed"))
+    assert [step.label for step in plan.steps()] == ["rd1 operation=read", "rd1 operation=getattr"]
+    assert [run.files.workloads[0].operation for run in _runs(plan)] == ["read", "getattr"]
+
+
 def test_rates_are_innermost(read: Read) -> None:
     plan = _read(read, FSD + FWD + RD.replace("fwdrate=max", "fwdrate=(10,20),forfiles=(1,2)"))
     rates = [(run.files.structures[0].files, run.files.rate and run.files.rate.per_s) for run in _runs(plan)]

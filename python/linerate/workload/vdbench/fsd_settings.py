@@ -313,7 +313,8 @@ def _formatting(fields: Fields, *, has_loops: bool) -> Formatting:
 
 
 def _loop_names() -> Sequence[str]:
-    return (*FILE_LOOP_KEYWORDS, *(f"for{keyword}" for keyword in FILE_LOOP_KEYWORDS))
+    plain = (keyword for keyword in FILE_LOOP_KEYWORDS if keyword != "operations")
+    return (*plain, *(f"for{keyword}" for keyword in FILE_LOOP_KEYWORDS))
 
 
 def _loops(fields: Fields) -> tuple[FileLoop, ...]:
@@ -321,11 +322,11 @@ def _loops(fields: Fields) -> tuple[FileLoop, ...]:
     loops: list[FileLoop] = []
     for keyword, value in fields.instance.values.items():
         name = keyword.removeprefix("for")
-        if name not in FILE_LOOP_KEYWORDS:
+        if name not in FILE_LOOP_KEYWORDS or keyword == "operations":
             continue
-        if name == "operation":
+        if name == "operations":
             operations = _operations(fields, keyword)
-            loops.append(FileLoop(name, operations, operations))
+            loops.append(FileLoop("operation", operations, operations))
             continue
         numbers = value.numbers
         if not _fits(name, numbers):

@@ -367,7 +367,7 @@ _FILE_LOOPS = (
     ("sizes", "bytes", "size of the files of all FSDs", Form.NUMBERS),
     ("totalsize", "bytes", "totalsize of all FSDs", Form.NUMBERS),
     ("wss", "bytes", "workingsetsize of all FSDs", Form.NUMBERS),
-    ("operation", "as in an FWD", "operation of all FWDs", Form.TEXT),
+    ("operations", "as in an FWD", "operation of all FWDs", Form.TEXT),
 )
 FILE_LOOP_KEYWORDS = (*(name for name, *_ in _FILE_LOOPS), "xfersize", "threads", "rdpct")
 """Loops of an RD with FWDs."""
