@@ -15,6 +15,7 @@ __all__ = [
     "BulkSink",
     "BulkSource",
     "Fabric",
+    "FilesRun",
     "Histogram",
     "Interval",
     "Log",
@@ -259,6 +260,30 @@ class Summary:
     @property
     def error(self) -> LinerateError | None:
         """What made the run fail; None if nothing did."""
+
+@final
+class FilesRun:
+    """A run of a file system workload that is going on."""
+
+    @staticmethod
+    def start(spec_json: str, /) -> FilesRun:
+        """Looks at the structures of a FilesRunSpec (version 1) and starts the threads."""
+
+    def facts(self) -> dict[str, Any]:
+        """Threads, and per structure the size of its files."""
+
+    def next_interval(self, timeout_s: float, /) -> Interval | None:
+        """The next interval, or None when the timeout passes or the run has ended (see `finished`)."""
+
+    @property
+    def finished(self) -> bool:
+        """No further interval will come."""
+
+    def stop(self) -> None:
+        """Lets operations in flight end and starts no more; returns at once."""
+
+    def finish(self) -> Summary:
+        """Waits for the end and returns the summary."""
 
 @final
 class BackupJob:

@@ -13,6 +13,7 @@ from linerate.array.storage import Drive, Level
 from linerate.backup import BackupJobSpec
 from linerate.lab.fabric.change import ChangeSpec
 from linerate.lab.fabric.spec import FabricSpec
+from linerate.workload.files import FilesRunSpec
 from linerate.workload.spec import RunSpec, SessionSpec, SmbSpec
 from pydantic import BaseModel, TypeAdapter
 
@@ -34,6 +35,7 @@ TEXTS: dict[str, tuple[Any, Exceptions]] = {
             )
         ),
     ),
+    "files_run": (FilesRunSpec, Exceptions()),
     "session_options": (SessionSpec, Exceptions(left_out=frozenset({""}))),
     "smb_options": (SmbSpec, Exceptions(left_out=frozenset({""}))),
     "array": (

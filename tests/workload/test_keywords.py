@@ -23,6 +23,17 @@ PREFIXES = {
         "al": "align", "ra": "range", "re": "replay", "resetl": "resetlun", "resetb": "resetbus", "jo": "journal",
         "op": "openflags", "openflag": "openflags", "co": "count",
     },
+    Block.FSD: {
+        "an": "anchor", "wi": "width", "de": "depth", "si": "sizes", "size": "sizes", "sh": "shared",
+        "ws": "workingsetsize", "wo": "workingsetsize", "to": "totalsize", "total": "totalsize", "fi": "files",
+        "di": "distribution", "op": "openflags", "co": "count",
+    },
+    Block.FWD: {
+        "re": "rdpct", "rd": "rdpct", "st": "stopafter", "op": "operation", "operations": "operation",
+        "fi": "fileselect",
+        "fileio": "fileio", "xf": "xfersize", "xfersizes": "xfersize", "sk": "skew", "th": "threads", "ho": "host",
+        "open": "openflags",
+    },
     Block.RD: {
         "io": "iorate", "el": "elapsed", "in": "interval", "wa": "warmup", "pa": "pause", "cu": "curve",
         "st": "stopcurve", "sta": "startcmd", "di": "distribution", "en": "endcmd", "op": "operations",
@@ -59,6 +70,7 @@ def test_every_row_says_what_it_does_or_why_not() -> None:
 
 
 MINIMAL = "sd=sd1,lun=x{sd}\nwd=wd1,sd=sd1{wd}\nrd=rd1,wd=wd1{rd}\n"
+FILES = "fsd=fsd1,anchor=/x{fsd}\nfwd=fwd1,fsd=fsd1{fwd}\nrd=rd1,fwd=fwd1,fwdrate=max\n"
 
 
 @pytest.mark.parametrize(
@@ -72,15 +84,25 @@ def test_refused_keywords_are_refused_by_name_with_line_and_reason(
     name, meaning = getattr(row, "name"), getattr(row, "meaning")  # noqa: B009
     before = {Block.GENERAL: f"{name}=2\n", Block.HD: f"hd=localhost,{name}=2\n"}.get(block, "")
     added = {key: f",{name}=2" if key == block.value else "" for key in ("sd", "wd", "rd")}
-    line = {"sd": 1, "wd": 2, "rd": 3}.get(block.value, 1)
+    line = {"sd": 1, "wd": 2, "rd": 3, "fwd": 2}.get(block.value, 1)
+    text = before + MINIMAL.format(**added)
+    if block in (Block.FSD, Block.FWD):
+        text = FILES.format(**{key: f",{name}=2" if key == block.value else "" for key in ("fsd", "fwd")})
     with pytest.raises(UserError) as caught:
-        read(before + MINIMAL.format(**added))
+        read(text)
     assert caught.value.message == f"w.vdb:{line}: {name}=2: is not supported: {meaning}"
 
 
 def test_a_shortened_refused_keyword_is_named_in_full(read: Read) -> None:
-    with pytest.raises(UserError, match=r"w\.vdb:1: jo=/tmp: journal is not supported: there is no journal"):
-        read(MINIMAL.format(sd=",jo=/tmp", wd="", rd=""))
+    with pytest.raises(UserError, match=r"w\.vdb:1: resetl=5: resetlun is not supported: device resets"):
+        read(MINIMAL.format(sd=",resetl=5", wd="", rd=""))
+
+
+def test_a_journal_that_nothing_is_written_to_is_accepted(read: Read) -> None:
+    plan = read("journal=no\n" + MINIMAL.format(sd=",journal=/tmp", wd="", rd=""))
+    assert [str(notice).split(":")[1] for notice in plan.warnings] == ["1", "2"]
+    with pytest.raises(UserError, match=r"w\.vdb:1: journal=yes: is not supported: there is no journal"):
+        read("journal=yes\n" + MINIMAL.format(sd="", wd="", rd=""))
 
 
 def test_an_unknown_keyword_is_an_error_with_the_nearest_one(read: Read) -> None:
@@ -102,11 +124,6 @@ def test_all_problems_of_a_file_are_told_at_once(read: Read) -> None:
         read(MINIMAL.format(sd=",threads=many", wd=",rdpct=200", rd=",elapsed=1,journal=x"))
     told = caught.value.message.split("\n")
     assert [line.split(": ")[0] for line in told] == ["w.vdb:1", "w.vdb:3", "w.vdb:2", "w.vdb:3"]
-
-
-def test_file_system_workloads_are_refused_as_a_whole(read: Read) -> None:
-    with pytest.raises(UserError, match=r"w\.vdb:1: fsd=fsd1: file system workloads"):
-        read("fsd=fsd1,anchor=/x,depth=2,width=2,files=10,size=1m\n" + MINIMAL.format(sd="", wd="", rd=""))
 
 
 @pytest.mark.parametrize("text", ["messagescan=no", "report=host_detail", "debug=86", "port=5570"])

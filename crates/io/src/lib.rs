@@ -40,7 +40,7 @@ pub mod vector;
 pub use buffer::Buffer;
 pub use driver::{Completion, Driver, Handle, Nanos, RegionId, Seg, Wait};
 pub use epoll::EpollDriver;
-pub use file::space;
+pub use file::{blocking, space};
 pub use open::{AnyDriver, OpenDriverError, Preference, open_driver};
 pub use options::{FileOptions, SocketOptions, TcpInfo};
 pub use outgoing::{Outgoing, Part};

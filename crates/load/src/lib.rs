@@ -32,8 +32,9 @@
 //!
 //! `spec` (the input), `run` (threads, start and end), `worker` (the loop), `stream` (the sequence of I/Os), `record`
 //! (measurements), `verify` (checked data), `facts` (the actual settings). `bulk` is separate: TCP streams that share
-//! the network with storage. `backup` is an image backup. `ends` reads the ends of network
-//! volumes before a run writes. `virtual_time` runs the same streams in virtual time, directly on an array's volumes.
+//! the network with storage. `backup` is an image backup. `files` are file system workloads. `ends` reads the ends of
+//! network volumes before a run writes.
+//! `virtual_time` runs the same streams in virtual time, directly on an array's volumes.
 
 mod backend;
 pub mod backup;
@@ -41,6 +42,7 @@ pub mod bulk;
 pub mod ends;
 mod error;
 pub mod facts;
+pub mod files;
 mod payload;
 mod plan;
 pub mod record;

@@ -12,6 +12,7 @@ mod backup;
 mod bulk;
 mod errors;
 mod fabric;
+mod files;
 mod histogram;
 mod interval;
 mod log;
@@ -33,6 +34,8 @@ mod _core {
     use super::bulk::{BulkSink, BulkSource};
     #[pymodule_export]
     use super::fabric::Fabric;
+    #[pymodule_export]
+    use super::files::FilesRun;
     #[pymodule_export]
     use super::histogram::Histogram;
     #[pymodule_export]

@@ -7,7 +7,7 @@ use linerate_blame::Blame;
 use linerate_fabric::{ChangeSpec, FabricSpec};
 use linerate_iscsi_initiator::SessionOptions;
 use linerate_iscsi_target::{ArrayChange, ArrayConfig};
-use linerate_load::{RunSpec, backup::job::BackupJobSpec};
+use linerate_load::{RunSpec, backup::job::BackupJobSpec, files::FilesRunSpec};
 use linerate_smb::SmbOptions;
 use linerate_storage::{
     controller::Command,
@@ -22,9 +22,10 @@ use serde_json::json;
 type MakeSchema = fn() -> Schema;
 
 /// Name of a text, and the schema of the type that reads it.
-const SCHEMAS: [(&str, MakeSchema); 9] = [
+const SCHEMAS: [(&str, MakeSchema); 10] = [
     ("run", || schema_for!(RunSpec)),
     ("backup_job", || schema_for!(BackupJobSpec)),
+    ("files_run", || schema_for!(FilesRunSpec)),
     ("session_options", || schema_for!(SessionOptions)),
     ("smb_options", || schema_for!(SmbOptions)),
     ("array", || schema_for!(ArrayConfig)),

@@ -10,6 +10,10 @@ from linerate.results import Finding, RunDirectory, Stamp, Validity
 
 _STAMP: dict[str, Stamp] = {"note": "valid", "caution": "caution", "void": "void"}
 _GRAVEST_FIRST: tuple[Stamp, ...] = ("void", "caution")
+_NOT_OF_FILES = frozenset({"cache-sized-volume", "closed-loop", "depth-missed"})
+"""Rules that mean nothing for a file system workload: its threads wait for shares, rates and files."""
+_NOT_OF_FORMATS = frozenset({"not-steady", "thin-tail", "too-few-intervals", "too-short", "warmup-too-short"})
+"""Rules about times, of a run that ends when it is done."""
 
 
 def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None) -> Validity:
@@ -20,12 +24,24 @@ def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None)
     findings = [_finding(rule.id, doubt) for rule in RUN_RULES for doubt in rule.judge(run)]
     for summary in summaries if summaries is not None else summarise(run):
         view = StepView(run, run.step(summary.step), summary)
+        left_out = _left_out(view)
         findings += [
-            _finding(rule.id, doubt, summary.step) for rule in STEP_RULES for doubt in rule.judge(view)
+            _finding(rule.id, doubt, summary.step)
+            for rule in STEP_RULES
+            if rule.id not in left_out
+            for doubt in rule.judge(view)
         ]
     stamps = {_STAMP[finding.severity] for finding in findings}
     stamp: Stamp = next((grave for grave in _GRAVEST_FIRST if grave in stamps), "valid")
     return Validity(stamp=stamp, findings=tuple(findings))
+
+
+def _left_out(step: StepView) -> frozenset[str]:
+    """Rules that are not asked about a step."""
+    files = step.spec.get("files")
+    if not files:
+        return frozenset()
+    return _NOT_OF_FILES | _NOT_OF_FORMATS if files.get("format") else _NOT_OF_FILES
 
 
 def _finding(rule: str, doubt: Doubt, step: str = "") -> Finding:

@@ -12,6 +12,7 @@ from linerate.errors import LinerateError
 from linerate.results import IntervalSample, TimedEvent, interval_from_core
 from linerate.volumes import Cleared, Look, VolumeLock, look_here, refuse_shared, virtual
 from linerate.workload import RunSpec
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.url import array_url
 
 
@@ -71,7 +72,7 @@ class Here:
 
     def start(self, cleared: Cleared) -> Load:
         """See `Loader`."""
-        return LocalLoad(cleared)
+        return LocalLoad(cleared) if not isinstance(cleared.spec, FilesLoadSpec) else FilesLoad(cleared.spec)
 
 
 class VirtualSan(Here):
@@ -122,6 +123,42 @@ class LocalLoad:
         """See `Load`."""
         summary = self._core.finish()
         self._hold.release()
+        return LoadEnd(interval_from_core(summary.total), summary.error)
+
+
+class FilesLoad:
+    """The load of a file system workload, in this process."""
+
+    def __init__(self, spec: FilesLoadSpec) -> None:
+        self._spec = spec
+        self._core = _core.FilesRun.start(spec.seam_json())
+
+    @property
+    def spec(self) -> RunSpec:
+        """As given."""
+        return self._spec
+
+    def facts(self) -> Mapping[str, Any]:
+        """Threads, and per structure the size of its files."""
+        return self._core.facts()
+
+    def next_interval(self, timeout_s: float) -> IntervalSample | None:
+        """See `Load`."""
+        pulled = self._core.next_interval(timeout_s)
+        return None if pulled is None else interval_from_core(pulled)
+
+    @property
+    def finished(self) -> bool:
+        """See `Load`."""
+        return self._core.finished
+
+    def stop(self) -> None:
+        """See `Load`."""
+        self._core.stop()
+
+    def finish(self) -> LoadEnd:
+        """See `Load`."""
+        summary = self._core.finish()
         return LoadEnd(interval_from_core(summary.total), summary.error)
 
 

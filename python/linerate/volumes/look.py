@@ -15,10 +15,12 @@ from functools import cached_property
 
 from linerate import _core
 from linerate.node import inside_lab
+from linerate.volumes.anchor import others_in_words, strangers
 from linerate.volumes.contents import END_BYTES, Contents, VolumeEnds, contents_of
 from linerate.volumes.identity import RefusedError, refuse_shared, shown
 from linerate.volumes.kernel import Machine, seen_machine, uses_of_device, uses_of_file
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.spec import FrozenSpec
 from linerate.workload.url import NO_DEVICE, in_dev, is_remote, null_bytes, path_of
 
@@ -36,6 +38,8 @@ class VolumeState(StrEnum):
     """A file that is to be made."""
     VIRTUAL = "virtual"
     """Of a virtual SAN."""
+    STRUCTURE = "structure"
+    """A folder that holds nothing but files and folders of a vdbench structure."""
     BLANK = "blank"
     """Zeros at both ends."""
     DATA = "data"
@@ -77,6 +81,7 @@ _WORDS = {
     VolumeState.MEMORY: "in memory",
     VolumeState.NEW: "new file",
     VolumeState.VIRTUAL: "volume of a virtual SAN",
+    VolumeState.STRUCTURE: "files and folders of a structure",
     VolumeState.BLANK: "blank",
     VolumeState.DATA: "data of unknown kind",
     VolumeState.SIGNED: "metadata",
@@ -91,6 +96,8 @@ def look_here(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
     Raises RefusedError for volumes that are one and the same and for a file that is not there, and the LinerateError
     that the run would raise for a LUN that cannot be opened.
     """
+    if isinstance(spec, FilesLoadSpec):
+        return tuple(_anchor(volume) for volume in spec.volumes if volume.name in names)
     refuse_shared(spec)
     glance = _Glance()
     chosen = [volume for volume in spec.volumes if volume.name in names]
@@ -102,6 +109,23 @@ def look_here(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
         if volume.name not in of_luns
     }
     return tuple(of_luns.get(volume.name) or _local(volume, glance) for volume in chosen)
+
+
+def _anchor(volume: VolumeSpec) -> Look:
+    """The folder of a structure of files."""
+    path = path_of(volume.url) or ""
+    state = VolumeState.NEW
+    found: tuple[str, ...] = ()
+    try:
+        known, others = strangers(path)
+    except OSError as error:
+        state, found = VolumeState.UNREAD, (f"could not be read: {error.strerror or error}",)
+    else:
+        if others:
+            state, found = VolumeState.DATA, (others_in_words(others),)
+        elif known:
+            state = VolumeState.STRUCTURE
+    return Look(volume=volume.name, url=volume.url, state=state, found=found)
 
 
 class _Glance:

@@ -1,5 +1,6 @@
 //! Files and block devices: opened, measured, and accessed by blocking calls (drivers run these on other threads).
 
+pub mod blocking;
 pub(crate) mod commit;
 pub mod space;
 

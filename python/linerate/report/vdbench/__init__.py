@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from linerate.filename import file_names
-from linerate.report.vdbench import flatfile, histogram, layout
+from linerate.report.vdbench import flatfile, histogram, layout, operations
 from linerate.report.vdbench.rows import StepRows, step_rows
 from linerate.results import RunDirectory, StepRecord
 
@@ -27,14 +27,18 @@ def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
     steps = [(record, step_rows(run, record)) for record in run.manifest.steps]
     names = sorted({name for _, rows in steps for name in rows.volumes})
     links = [(name, f"{file}.html") for name, file in file_names(names, _FILES).items()]
-    _write(directory / "summary.html", "summary", _summary(steps, links))
-    _write(directory / "totals.html", "totals", _totals(steps))
+    _write(directory / "summary.html", "summary", _summary(run, steps, links))
+    _write(directory / "totals.html", "totals", _totals(run, steps))
     _write(directory / "logfile.html", "logfile", _log(run))
     _write(directory / "parmfile.html", "parmfile", [run.manifest.workload.text])
-    _write(directory / "flatfile.html", "flatfile", flatfile.lines(run, steps))
+    of_files = any(operations.is_of_files(record) for record, _ in steps)
+    flat = operations.flat_lines if of_files else flatfile.lines
+    _write(directory / "flatfile.html", "flatfile", flat(run, steps))
     _write(directory / "histogram.html", "histogram", histogram.lines(run))
     for name, file in links:
-        _write(directory / file, f"report for sd={name}", _volume(steps, name))
+        _write(
+            directory / file, f"report for {'fsd' if of_files else 'sd'}={name}", _volume(run, steps, name)
+        )
 
 
 def _write(path: Path, title: str, lines: Iterable[str | layout.ReportLink]) -> None:
@@ -54,29 +58,47 @@ def _escaped(line: str) -> str:
 
 
 def _summary(
-    steps: list[tuple[StepRecord, StepRows]], links: list[tuple[str, str]]
+    run: RunDirectory, steps: list[tuple[StepRecord, StepRows]], links: list[tuple[str, str]]
 ) -> Iterable[str | layout.ReportLink]:
     for name in ("totals", "logfile", "parmfile", "flatfile", "histogram"):
         yield layout.ReportLink(f"Link to {name}: ", f"{name}.html", name)
     for name, file in links:
-        yield layout.ReportLink("Link to SD report: ", file, name)
+        yield layout.ReportLink(f"Link to {_kind(steps)} report: ", file, name)
     for record, rows in steps:
+        if operations.is_of_files(record):
+            yield from _of_files(record, operations.operation_rows(run, record, rows))
+            continue
         yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=True))
         yield from (layout.line(row, cpu=True) for row in rows.intervals)
         if rows.total:
             yield layout.line(rows.total, cpu=True)
 
 
-def _totals(steps: list[tuple[StepRecord, StepRows]]) -> Iterable[str]:
+def _kind(steps: list[tuple[StepRecord, StepRows]]) -> str:
+    return "FSD" if any(operations.is_of_files(record) for record, _ in steps) else "SD"
+
+
+def _of_files(record: StepRecord, lines: Iterable[operations.OperationRow]) -> Iterable[str]:
+    """The lines of a step of a file system workload."""
+    yield from ("", layout.banner(record), "", *operations.summary_lines(record.started_at, lines))
+
+
+def _totals(run: RunDirectory, steps: list[tuple[StepRecord, StepRows]]) -> Iterable[str]:
     for record, rows in steps:
+        if operations.is_of_files(record):
+            yield from _of_files(record, list(operations.operation_rows(run, record, rows))[-1:])
+            continue
         yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=True))
         if rows.total:
             yield layout.line(rows.total, cpu=True)
 
 
-def _volume(steps: list[tuple[StepRecord, StepRows]], name: str) -> Iterable[str]:
+def _volume(run: RunDirectory, steps: list[tuple[StepRecord, StepRows]], name: str) -> Iterable[str]:
     for record, rows in steps:
         if name not in rows.volumes:
+            continue
+        if operations.is_of_files(record):
+            yield from _of_files(record, operations.operation_rows(run, record, rows, name))
             continue
         intervals, total = rows.volumes[name]
         yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=False))

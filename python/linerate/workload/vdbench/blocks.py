@@ -1,6 +1,6 @@
-"""From the flat stream of parameters to blocks: one general block, then HDs, SDs, WDs and RDs by name.
+"""From the flat stream of parameters to blocks: one general block, then HDs, SDs or FSDs, WDs or FWDs, RDs by name.
 
-`hd=`, `sd=`, `wd=` or `rd=` NAME starts an instance, which owns every parameter up to the next start,
+`hd=`, `sd=`, `fsd=`, `wd=`, `fwd=` or `rd=` NAME starts an instance, which owns every parameter up to the next start,
 regardless of lines. The blocks come in this order, so the same word can start a block early in a file
 and be a plain parameter later: `sd=` starts an SD until the first `wd=`, and names SDs from then on.
 """
@@ -27,15 +27,17 @@ from linerate.workload.vdbench.values import Value, read_value
 LOCAL_HOST = "localhost"
 
 _STARTS: dict[Block, tuple[Block, ...]] = {
-    Block.GENERAL: (Block.HD, Block.SD, Block.WD, Block.RD),
-    Block.HD: (Block.HD, Block.SD, Block.WD, Block.RD),
-    Block.SD: (Block.SD, Block.WD, Block.RD),
-    Block.WD: (Block.WD, Block.RD),
+    Block.GENERAL: (Block.HD, Block.SD, Block.WD, Block.FSD, Block.FWD, Block.RD),
+    Block.HD: (Block.HD, Block.SD, Block.WD, Block.FSD, Block.FWD, Block.RD),
+    Block.SD: (Block.SD, Block.WD, Block.FSD, Block.FWD, Block.RD),
+    Block.WD: (Block.WD, Block.FSD, Block.FWD, Block.RD),
+    Block.FSD: (Block.FSD, Block.FWD, Block.RD),
+    Block.FWD: (Block.FWD, Block.RD),
     Block.RD: (Block.RD,),
 }
 """Which blocks a start keyword can open while a block is being read; elsewhere the word is a parameter."""
 
-_NOT_IN_DEFAULT = ("lun",)
+_NOT_IN_DEFAULT = ("lun", "format")
 _HOST_FIELD = re.compile(r"#hosts|[$!#]host")
 _MOST_COPIES = 10_240
 _MOST_CLIENTS = 1024
@@ -43,7 +45,7 @@ _MOST_CLIENTS = 1024
 
 @dataclass(slots=True)
 class Instance:
-    """A named HD, SD, WD or RD, or the general block: its values by canonical keyword, in order of
+    """A named HD, SD, FSD, WD, FWD or RD, or the general block: its values by canonical keyword, in order of
     appearance."""
 
     block: Block
@@ -112,10 +114,10 @@ class _BlockReader:
         return blocks
 
     def _per_host(self, raw: _Raw, blocks: Blocks) -> Iterator[_Raw]:
-        """An SD or WD that mentions $host or #host, once per host."""
+        """An SD, FSD, WD or FWD that mentions $host or #host, once per host."""
         everything = [p for p in (raw.start, *raw.parameters) if p is not None]
         mentions = any(_HOST_FIELD.search(p.value) for p in everything)
-        if raw.block not in (Block.SD, Block.WD) or not mentions:
+        if raw.block in (Block.GENERAL, Block.HD, Block.RD) or not mentions:
             yield raw
             return
         labels = [hd.name for hd in blocks[Block.HD]] or [LOCAL_HOST]
@@ -182,6 +184,9 @@ class _BlockReader:
             if (keyword.name, parameter.value) == ("dedupratio", "1"):
                 self._problems.notice(parameter.place, f"{parameter.text}: no effect, 1 means no duplicates")
                 continue
+            if instance.block is Block.GENERAL and (keyword.name, parameter.value) == ("journal", "no"):
+                self._problems.notice(parameter.place, f"{parameter.text}: no effect, nothing is journalled")
+                continue
             if keyword.effect is Effect.REFUSED:
                 shown = f"{parameter.text}: {_full_name(parameter, keyword)}is not supported"
                 self._problems.error(parameter.place, f"{shown}: {keyword.meaning}")
@@ -221,7 +226,7 @@ class _BlockReader:
         others = [other for other in blocks_with(parameter.keyword) if other is not block]
         if others:
             names = " or ".join(other.title for other in others)
-            order = "general, hd, sd, wd, rd, in this order"
+            order = "general, hd, sd or fsd, wd or fwd, rd, in this order"
             self._problems.error(
                 parameter.place,
                 f"{shown} in the {block.title} block",
@@ -279,6 +284,8 @@ def _numbered(instance: Instance, number: int) -> Instance:
     values = dict(instance.values)
     if lun := values.get("lun"):
         values["lun"] = _numbered_lun(lun, number)
+    if anchor := values.get("anchor"):
+        values["anchor"] = replace(anchor, texts=tuple(f"{text}{number}" for text in anchor.texts))
     luns = tuple((_numbered_lun(lun, number), host) for lun, host in instance.luns)
     return replace(instance, name=_with_number(instance.name, number), values=values, luns=luns)
 

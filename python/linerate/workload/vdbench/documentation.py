@@ -13,7 +13,8 @@ from linerate.workload.vdbench.tables import TABLES, Block, Effect, Keyword
 _HEAD = """\
 # vdbench parameter files
 
-Linerate runs vdbench parameter files for block storage (HD, SD, WD, RD). This page says what each keyword does here,
+Linerate runs vdbench parameter files for block storage (HD, SD, WD, RD) and for file systems (FSD, FWD, RD; see
+[File system workloads](#file-system-workloads)). This page says what each keyword does here,
 how a file is read, and where the meaning of a word needs care. It is made from the reader's own tables.
 
 ```
@@ -70,7 +71,7 @@ By default a file is read strictly, unless a line has parameters behind a blank 
 - In parentheses `(sd1-sd8)` is a range of names, `(10-100,10)` of numbers with a step, `(1-64,d)` doubles, `(64-1,d)`
   halves. Double quotes hide blank, comma, `=` and `-`.
 - `name=default` sets defaults for the instances of its block that follow.
-- `$host` and `#host` repeat an SD or WD for every HD.
+- `$host` and `#host` repeat an SD, FSD, WD or FWD for every HD.
 
 ## What needs care
 
@@ -120,6 +121,40 @@ refused, and so is `--virtual-time`.
 
 vdbench's guide says that each WD runs on each of its hosts and a sequential one on one. About threads and rates it
 says nothing; the rules above are those of its source (5.04.06).
+
+## File system workloads
+
+```
+create_anchors=yes
+fsd=fsd1,anchor=/mnt/share/test,depth=2,width=8,files=100,sizes=(64k,90,1m,10)
+fwd=fwd1,fsd=fsd1,operation=read,fileio=random,fileselect=random,xfersize=8k,threads=16
+fwd=fwd2,fsd=fsd1,operation=getattr,threads=4
+rd=rd1,fwd=fwd*,fwdrate=max,format=yes,elapsed=60,interval=1
+```
+
+An anchor is a folder of this host: of a local file system, or of a share that is mounted. Structures on `smb://` and on
+other hosts (`hd=`) are refused. Each thread of the file is a thread that waits for its operation.
+
+- **The structure** is vdbench's: `vdb.1_1.dir/vdb.2_1.dir/vdb_f0001.file`, in its order, with its sizes (the same
+  random numbers), also those of `totalsize` and `workingsetsize`. A structure made by the one can be used by the other.
+  Linerate looks at the files themselves and keeps no `vdb_control.file`; it removes vdbench's when a run may change
+  the structure.
+- **A format** is a run of its own before each pass of the RD's loops, `format_for_rd1`: it removes the old structure,
+  makes the folders, and makes and fills the files. It has 8 threads per FSD and blocks of 128k; `threads=`,
+  `openflags=` and the first `xfersize=` of `fwd=format` change that.
+- **What is removed.** Only names that a structure has, and nothing behind a symbolic link. A run that writes asks first
+  if the anchor holds any other name, and `--overwrite FSD` says yes; the others stay in any case.
+- **Threads** of an FWD are divided by the number of its FSDs and of the RD's operations, at least one each.
+- **fwdrate=max** keeps the shares: with several workloads none gets more than 2000 operations ahead of its skew, so
+  the slowest gates the run. A rate is an open loop, as with `iorate`.
+- **A file** is open from its first block to its last: the size of the file, or `stopafter`. A block at the end of a
+  file is shorter if it must be. With `openflags=o_direct` sizes must then suit the device.
+- **A thread ends** when nothing is left to do: all files are deleted, `fileselect=once` has had each one, or it found
+  nothing that suits in a long search (an event says so). When all have ended, so does the run.
+- **Results.** Each operation of an FWD is a stream of the run: `fwd1 read`, `fwd1 open`. The rate of a run counts all
+  of them, the opens and closes too. `--vdbench-output` has vdbench's columns, where `rate` counts what was asked for.
+- **Not supported**, and refused: copy and move, `fileio=(sequential,delete)`, skewed file selection, `stopafter` with
+  sequential files, `format=complete`, `fwdrate=curve`, `validate`, `compratio`, SDs in the same file.
 """
 
 _TITLES = {
@@ -127,7 +162,9 @@ _TITLES = {
     Block.HD: ("Host definition: hd=name", ""),
     Block.SD: ("Storage definition: sd=name", ""),
     Block.WD: ("Workload definition: wd=name", ""),
-    Block.RD: ("Run definition: rd=name", ""),
+    Block.FSD: ("File system definition: fsd=name", ""),
+    Block.FWD: ("File system workload definition: fwd=name", "`fwd=format` is for formats alone."),
+    Block.RD: ("Run definition: rd=name", "`fwd` to `format` and loops over structures go with FWDs."),
 }
 
 

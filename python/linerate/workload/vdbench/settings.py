@@ -21,7 +21,7 @@ from linerate.workload.spec import (
 from linerate.workload.units import number_text, size_text
 from linerate.workload.vdbench.blocks import Instance
 from linerate.workload.vdbench.hosts import HostDefinitions
-from linerate.workload.vdbench.tables import LOOP_KEYWORDS
+from linerate.workload.vdbench.tables import FILE_RD_KEYWORDS, LOOP_KEYWORDS
 from linerate.workload.vdbench.values import Value
 
 SECTOR_BYTES = 512
@@ -110,6 +110,15 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTimes:
+    """Times of an RD in seconds."""
+
+    elapsed_s: float
+    interval_s: float
+    warmup_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Rd:
     """A run definition."""
 
@@ -144,6 +153,7 @@ class General:
     format_bytes: int
     start_commands: tuple[str, ...]
     end_commands: tuple[str, ...]
+    create_anchors: bool
 
 
 def _limits_text(low: float, high: float) -> str:
@@ -263,6 +273,7 @@ def read_general(instance: Instance, problems: Problems) -> General:
     """The general parameters."""
     fields = Fields(instance, problems)
     return General(
+        create_anchors=fields.yes("create_anchors"),
         compression_ratio=_compression(fields),
         verify=fields.yes("validate"),
         error_limit=_error_limit(fields),
@@ -407,8 +418,11 @@ def _seeks(fields: Fields, value: Value | None) -> tuple[Seek, ...]:
 
 
 def read_rd(instance: Instance, problems: Problems) -> Rd:
-    """One RD."""
+    """One RD with WDs."""
     fields = Fields(instance, problems)
+    for keyword in FILE_RD_KEYWORDS:
+        if value := fields.value(keyword):
+            fields.wrong(value, "goes with FWDs, and this file has none", "leave it out")
     rates = fields.value("iorate")
     for rate in rates.numbers if rates else ():
         if rates and (rate == 0 or rate < -1000 or rate > RATE_IOPS_MAX):
@@ -417,7 +431,7 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
     points = tuple(abs(p) for p in curve.numbers) if curve else (10, 50, 70, 80, 90, 100)
     if curve and not all(0 < p <= 1000 for p in points):
         fields.wrong(curve, "a point is a percentage above 0", "write curve=(10,50,70,80,90,100)")
-    elapsed_s, interval_s, warmup_s = _times(fields)
+    times = read_times(fields)
     return Rd(
         name=instance.name,
         place=instance.place,
@@ -426,11 +440,11 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
         rates=rates.numbers if rates else (),
         curve=points,
         stop_curve_ms=fields.number("stopcurve", 0, 0, 1e9) or None,
-        elapsed_s=elapsed_s,
-        interval_s=interval_s,
-        warmup_s=warmup_s,
+        elapsed_s=times.elapsed_s,
+        interval_s=times.interval_s,
+        warmup_s=times.warmup_s,
         pause_s=fields.number("pause", 0, 0, TIME_S_MAX),
-        process=_process(fields),
+        process=read_process(fields),
         max_data={
             key: fields.number(key, 0, 0, _MOST_BYTES)
             for key in ("maxdata", "maxdataread", "maxdatawritten")
@@ -443,7 +457,7 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
     )
 
 
-def _times(fields: Fields) -> tuple[float, float, float]:
+def read_times(fields: Fields) -> RunTimes:
     """elapsed, interval, warmup in seconds; elapsed and warmup are multiples of the interval."""
     elapsed_s = fields.number("elapsed", 30, 1, TIME_S_MAX)
     interval_s = fields.number("interval", 1, 1, TIME_S_MAX)
@@ -456,10 +470,11 @@ def _times(fields: Fields) -> tuple[float, float, float]:
         fields.wrong(
             shortest, f"less than two intervals of {interval_s:g} s", "lengthen elapsed or shorten interval"
         )
-    return elapsed_s, interval_s, warmup_s
+    return RunTimes(elapsed_s, interval_s, warmup_s)
 
 
-def _process(fields: Fields) -> str:
+def read_process(fields: Fields) -> str:
+    """distribution=: how the times between starts are spread."""
     value = fields.value("distribution")
     words = [text.lower() for text in value.texts] if value else ["exponential"]
     known = {"exponential": "poisson", "uniform": "uniform", "deterministic": "deterministic"}

@@ -23,6 +23,8 @@ class Block(Enum):
     HD = "hd"
     SD = "sd"
     WD = "wd"
+    FSD = "fsd"
+    FWD = "fwd"
     RD = "rd"
 
     @property
@@ -91,7 +93,8 @@ def _refused(reason: str, *names: str) -> tuple[Keyword, ...]:
 
 _DEDUP = "duplicate data is not generated: write data is random or compressible"
 _JOURNAL = "there is no journal: verify mode keeps its state in memory for one run"
-_FILES = "file system workloads (fsd, fwd) are not supported: Linerate measures block storage"
+_COPIES = "copy and move between structures are not supported"
+_NO_JOURNAL = "nothing is journalled: that takes journal=yes, which is refused"
 _REPLAY = "trace replay is not supported"
 _RESET = "device resets are not part of a workload"
 _PATTERN = "the data pattern cannot be chosen: write data is random, or compressible with compratio"
@@ -156,7 +159,7 @@ GENERAL = (
     *_refused("a run is stopped with Ctrl-C, not by a monitored file", "monitor"),
     *_refused("use one WD per SD, or shares over all volumes in a TOML file", "concatenatesds"),
     *_refused("the report shows the achieved shares; no run is aborted for them", "abort_failed_skew"),
-    *_refused(_FILES, "create_anchors"),
+    Keyword("create_anchors", "yes or no", "make the anchors of FSDs, and the folders above them", "no"),
     *_refused("no plug-in reports", "auxreport"),
     *_refused("repeat the command instead", "loop"),
     *_refused("not documented by vdbench", "misc"),
@@ -206,7 +209,7 @@ SD = (
     ),
     *_refused(_REPLAY, "replay"),
     *_refused(_RESET, "resetlun", "resetbus"),
-    *_refused(_JOURNAL, "journal"),
+    _none("journal", "directory", _NO_JOURNAL),
     *_refused(_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
     *_refused("moved to the WD: write wd=..,streams=n", "streams"),
     *_refused("a Solaris feature", "kstat", "instance"),
@@ -260,6 +263,91 @@ WD = (
     *_refused(_PATTERN, "pattern"),
 )
 
+FSD = (
+    Keyword("anchor", "path of a folder", "the folder that the structure is in"),
+    Keyword("width", "n", "folders in each folder", "1", Form.NUMBERS),
+    Keyword("depth", "n", "levels of folders", "1", Form.NUMBERS),
+    Keyword(
+        "sizes",
+        "bytes, (s1,p1,s2,p2,..) or (bytes,0)",
+        "size of files: fixed, by percent, or around one size; as vdbench draws them",
+        "4k",
+        Form.NUMBERS,
+    ),
+    Keyword("shared", "yes or no", "no effect on one host: a structure for several hosts", "no"),
+    Keyword(
+        "wss", "bytes or (bytes,n)", "same as workingsetsize", "", Form.NUMBERS, same_as="workingsetsize"
+    ),
+    Keyword(
+        "workingsetsize", "bytes or (bytes,n)", "only files of so many bytes are used", "all", Form.NUMBERS
+    ),
+    Keyword("total_size", "bytes or (bytes,n)", "same as totalsize", "", Form.NUMBERS, same_as="totalsize"),
+    Keyword(
+        "totalsize",
+        "bytes or (bytes,n)",
+        "only files of so many bytes are made and used",
+        "all",
+        Form.NUMBERS,
+    ),
+    Keyword("files", "n", "files in each folder that has files", "10", Form.NUMBERS),
+    Keyword("distribution", "bottom or all", "folders that have files: of the last level, or all", "bottom"),
+    _OPENFLAGS,
+    Keyword("count", "(start,n)", "n copies, numbered at the end of name and anchor", "", Form.NUMBERS),
+    _none("journal", "directory", _NO_JOURNAL),
+    *_refused("an FSD has no host: write host= in the FWD", "host", "hd"),
+    *_refused("vdbench has given it up too: write format=", "cleanup"),
+    *_refused("operations are not logged", "log"),
+    *_refused(_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
+)
+
+FWD = (
+    Keyword("fsd", "name, (list), (fsd1-fsd8) or fsd*", "FSDs that it uses", form=Form.NAMES),
+    Keyword("readpct", "0 to 100", "same as rdpct", form=Form.NUMBERS, same_as="rdpct"),
+    Keyword("rdpct", "0 to 100", "reads and writes of each file; needs fileio=random", form=Form.NUMBERS),
+    Keyword(
+        "stopafter",
+        "n or n%",
+        "with fileio=random: a file is closed after n blocks, or after n % of its size",
+        "after the size of the file",
+        Form.NUMBERS,
+    ),
+    Keyword(
+        "operation",
+        "read, write, mkdir, rmdir, create, delete, getattr, setattr, access, open or close",
+        "what it does; fwd=format needs none",
+        "read",
+    ),
+    Keyword("operations", "as operation", "same as operation", same_as="operation"),
+    Keyword(
+        "fileselect", "random, sequential or once", "how the next file or folder is chosen", "sequential"
+    ),
+    Keyword(
+        "fileio",
+        "random, sequential or (random,shared)",
+        "places of blocks; shared: several threads may use one file",
+        "sequential",
+        whole_word=True,
+    ),
+    Keyword(
+        "xfersizes", "bytes or (s1,p1,s2,p2,..)", "same as xfersize", "", Form.NUMBERS, same_as="xfersize"
+    ),
+    Keyword(
+        "xfersize", "bytes or (s1,p1,s2,p2,..)", "size of blocks: fixed, or by percent", "4k", Form.NUMBERS
+    ),
+    Keyword(
+        "skew",
+        "percent",
+        "share of the operations; the sum must be 100",
+        "an equal share of the rest",
+        Form.NUMBERS,
+    ),
+    Keyword("threads", "n", "threads, divided over its FSDs and the RD's operations", "1", Form.NUMBERS),
+    Keyword("host", "label or *", "only a host that is this machine", "*"),
+    Keyword("hd", "label or *", "same as host", same_as="host"),
+    _OPENFLAGS,
+    *_refused(_COPIES, "target"),
+)
+
 _LOOPS = (
     ("xfersize", "bytes", "I/O size of all WDs", Form.NUMBERS),
     ("threads", "n", "outstanding I/Os of every SD", Form.NUMBERS),
@@ -271,6 +359,25 @@ _LOOPS = (
     ("compratio", "n", "compression ratio of all WDs", Form.NUMBERS),
 )
 LOOP_KEYWORDS = tuple(name for name, *_ in _LOOPS)
+
+_FILE_LOOPS = (
+    ("depth", "n", "depth of all FSDs", Form.NUMBERS),
+    ("width", "n", "width of all FSDs", Form.NUMBERS),
+    ("files", "n", "files of all FSDs", Form.NUMBERS),
+    ("sizes", "bytes", "size of the files of all FSDs", Form.NUMBERS),
+    ("totalsize", "bytes", "totalsize of all FSDs", Form.NUMBERS),
+    ("wss", "bytes", "workingsetsize of all FSDs", Form.NUMBERS),
+    ("operations", "as in an FWD", "operation of all FWDs", Form.TEXT),
+)
+FILE_LOOP_KEYWORDS = (*(name for name, *_ in _FILE_LOOPS), "xfersize", "threads", "rdpct")
+"""Loops of an RD with FWDs."""
+FILE_RD_KEYWORDS = ("fwd", "fwdrate", "operations", "format", *(f"for{name}" for name, *_ in _FILE_LOOPS))
+"""Of an RD with FWDs alone."""
+BLOCK_RD_KEYWORDS = (
+    *("wd", "sd", "iorate", "curve", "stopcurve", "maxdata", "maxdataread", "maxdatawritten"),
+    *("rhpct", "whpct", "seekpct", "hitarea", "compratio"),
+)
+"""Of an RD with WDs alone."""
 
 RD = (
     Keyword(
@@ -304,7 +411,22 @@ RD = (
         "exponential",
     ),
     _ENDCMD,
-    *_refused(_FILES, "operations"),
+    Keyword(
+        "fwd", "name, (list), (fwd1-fwd3) or fwd*", "FWDs that run together", form=Form.NAMES, whole_word=True
+    ),
+    Keyword(
+        "fwdrate",
+        "n, (list), (a-b,step) or max",
+        "operations per second, opens and closes apart",
+        form=Form.RATES,
+    ),
+    Keyword("operations", "as in an FWD, or a list", "each FWD does all of these in place of its own"),
+    Keyword(
+        "format",
+        "yes, no, only, restart, clean, once, directories; (only,limited); or a list",
+        "a run before the RD that removes the old structure and makes the new one",
+        "no",
+    ),
     _OPENFLAGS,
     Keyword(
         "maxdata", "bytes, or below 100 times all SDs", "ends the run", form=Form.NUMBERS, whole_word=True
@@ -323,19 +445,11 @@ RD = (
     ),
     *_refused("mounting is not part of a workload", "mount"),
     *_refused(_REPLAY, "replay"),
-    *_refused(
-        _FILES,
-        "fwd",
-        "fwdrate",
-        "format",
-        "foroperations",
-        "fordepth",
-        "forwidth",
-        "forfiles",
-        "forsizes",
-        "fortotal",
-        "forwss",
+    *(
+        Keyword(f"for{name}", f"{accepted} or a list", f"loop: {meaning}", form=form)
+        for name, accepted, meaning, form in _FILE_LOOPS
     ),
+    *_refused("write skew= in the FWDs", "skew"),
 )
 
 TABLES: dict[Block, tuple[Keyword, ...]] = {
@@ -343,10 +457,12 @@ TABLES: dict[Block, tuple[Keyword, ...]] = {
     Block.HD: HD,
     Block.SD: SD,
     Block.WD: WD,
+    Block.FSD: FSD,
+    Block.FWD: FWD,
     Block.RD: RD,
 }
 
-REFUSED_BLOCKS = {"fsd": _FILES, "fwd": _FILES, "rg": _REPLAY}
+REFUSED_BLOCKS = {"rg": _REPLAY}
 """Keywords that start a block which is refused as a whole."""
 
 

@@ -1,0 +1,161 @@
+//! File system workloads: threads that make, read, write and remove the files of a structure. Open this file first.
+//!
+//! [`FilesRun::start`] looks at the structures and starts the threads; [`FilesRun::next_interval`] and
+//! [`FilesRun::finish`] have the form of a block run's. The words and the rules are vdbench's. Each thread waits for
+//! its operation, as an application's does: most of them exist as blocking calls only. So a thread of the file is a
+//! thread here.
+//!
+//! - `spec.rs`: the input. `tree.rs`: the structure and what of it exists; `java.rs`: its random sizes.
+//! - `job.rs`: the threads and the clock; `shared.rs`: what they share. `operation.rs`: one thread; `block.rs`: reads
+//!   and writes of an open file; `format.rs`: a format.
+//! - `pace.rs`: when operations start. `record.rs`: measurements. `signal.rs`: the end.
+//!
+//! A read or write takes no memory: buffers belong to threads, paths are built in place.
+
+mod block;
+mod format;
+mod java;
+mod job;
+mod operation;
+mod pace;
+mod record;
+mod shared;
+mod signal;
+mod spec;
+
+mod tree;
+
+pub use spec::{
+    FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRunSpec, FormatSpec,
+    StructureSpec,
+};
+
+use crate::{
+    error::RunError,
+    facts::{Facts, VolumeFacts},
+    record::{Interval, RunOutcome, Summary},
+};
+use job::FilesMessage;
+use linerate_io::system;
+use shared::Shared;
+use signal::Signal;
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+/// A running run. Drop stops it.
+#[derive(Debug)]
+pub struct FilesRun {
+    facts: Facts,
+    signal: Arc<Signal>,
+    receiving: Mutex<Receiving>,
+}
+
+#[derive(Debug)]
+struct Receiving {
+    messages: Receiver<FilesMessage>,
+    end: Option<Summary>,
+}
+
+impl FilesRun {
+    /// Looks at the structures and starts the threads.
+    pub fn start(spec: FilesRunSpec) -> Result<Self, RunError> {
+        spec.validate()?;
+        let signal = Arc::new(Signal::default());
+        let shared = Arc::new(Shared::new(spec, Arc::clone(&signal))?);
+        let facts = facts_of(&shared);
+        let (sender, messages) = mpsc::channel();
+        thread::Builder::new()
+            .name("files".into())
+            .spawn(move || job::collect(&shared, &sender))
+            .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
+        Ok(Self { facts, signal, receiving: Mutex::new(Receiving { messages, end: None }) })
+    }
+
+    /// The actual settings.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The next interval; None when the timeout passes first, or no further interval will come ([`Self::finished`]).
+    pub fn next_interval(&self, timeout: Duration) -> Option<Interval> {
+        let mut receiving = self.receiving();
+        if receiving.end.is_some() {
+            return None;
+        }
+        match receiving.messages.recv_timeout(timeout) {
+            Ok(FilesMessage::Interval(interval)) => return Some(*interval),
+            Ok(FilesMessage::End(end)) => receiving.end = Some(*end),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => receiving.end = Some(defect()),
+        }
+        None
+    }
+
+    /// No further interval will come.
+    pub fn finished(&self) -> bool {
+        self.receiving().end.is_some()
+    }
+
+    /// Lets operations in flight end and starts no more. Returns at once.
+    pub fn stop(&self) {
+        self.signal.stop();
+    }
+
+    /// Waits for the end. Returns the measurements of the measured time, and how the run ended.
+    pub fn finish(&self) -> Summary {
+        let mut receiving = self.receiving();
+        loop {
+            if let Some(end) = &receiving.end {
+                return end.clone();
+            }
+            match receiving.messages.recv() {
+                Ok(FilesMessage::Interval(_)) => {}
+                Ok(FilesMessage::End(end)) => receiving.end = Some(*end),
+                Err(_) => receiving.end = Some(defect()),
+            }
+        }
+    }
+
+    fn receiving(&self) -> MutexGuard<'_, Receiving> {
+        self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for FilesRun {
+    fn drop(&mut self) {
+        self.signal.stop();
+    }
+}
+
+fn defect() -> Summary {
+    let outcome = RunOutcome::Failed(RunError::Internal("the thread that collects intervals died".into()));
+    Summary { total: Interval::default(), outcome }
+}
+
+fn facts_of(shared: &Shared) -> Facts {
+    let structures = shared.spec.structures.iter().zip(&shared.trees);
+    let volume = |(spec, tree): (&StructureSpec, &tree::Tree)| {
+        let bytes = (0..tree.file_count()).map(|place| tree.wanted_bytes(tree.file_at(place))).sum();
+        VolumeFacts {
+            name: spec.name.clone(),
+            kind: "files".into(),
+            size_bytes: bytes,
+            capacity_bytes: bytes,
+            ..VolumeFacts::default()
+        }
+    };
+    Facts {
+        driver: "threads".into(),
+        workers: shared.spec.workloads.iter().map(|work| work.threads as usize).sum(),
+        tsc_hz: system::tsc_hz().map_or(0.0, |hz| hz as f64),
+        started_monotonic_ns: Some(shared.started()),
+        volumes: structures.map(volume).collect(),
+        ..Facts::default()
+    }
+}

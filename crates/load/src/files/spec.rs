@@ -1,0 +1,240 @@
+//! The input of a run of a file system workload: structures of files, and what threads do to them. JSON, version 1.
+
+use crate::spec::{ArrivalProcess, SpecError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the JSON form that this crate reads.
+const FILES_VERSION: u32 = 1;
+/// Most files of one structure: each takes about 20 bytes of memory.
+pub(super) const FILES_MAX: u64 = 20_000_000;
+/// Most folders of one structure: each takes about 200 bytes of memory.
+pub(super) const FOLDERS_MAX: u64 = 2_000_000;
+const THREADS_MAX: u32 = 4096;
+
+/// An operation on files and folders, in the words of vdbench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOp {
+    /// Reads a block of an open file.
+    Read,
+    /// Writes a block of an open file.
+    Write,
+    /// Makes a folder.
+    Mkdir,
+    /// Removes a folder that is empty.
+    Rmdir,
+    /// Makes an empty file.
+    Create,
+    /// Removes a file.
+    Delete,
+    /// Reads the attributes of a file.
+    Getattr,
+    /// Sets the time of the last change of a file.
+    Setattr,
+    /// Asks whether a file may be read.
+    Access,
+    /// Opens a file for reading, and closes it.
+    Open,
+    /// Opens a file for writing, and closes it.
+    Close,
+}
+
+/// How many operations there are.
+pub(super) const OPS: usize = FileOp::Close as usize + 1;
+
+/// Folders that have files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FilesIn {
+    /// Those of the last level.
+    #[default]
+    Bottom,
+    /// All.
+    All,
+}
+
+/// A structure of folders and files under one folder, its anchor (vdbench: file system definition).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StructureSpec {
+    /// The name that messages use.
+    pub name: String,
+    /// Path of the anchor.
+    pub anchor: String,
+    /// Levels of folders.
+    pub depth: u32,
+    /// Folders in each folder.
+    pub width: u32,
+    /// Files in each folder that has files.
+    pub files: u32,
+    /// Sizes of files in bytes, each with its percentage. One size with 0 percent: sizes around it.
+    pub sizes: Vec<(u64, f64)>,
+    /// Folders that have files.
+    #[serde(default)]
+    pub files_in: FilesIn,
+    /// Only so many bytes of the files are used, chosen at random.
+    #[serde(default)]
+    pub total_bytes: Option<u64>,
+    /// Of these, only so many bytes are used, chosen at random. A format ignores it.
+    #[serde(default)]
+    pub working_set_bytes: Option<u64>,
+    /// Make the anchor and its parents.
+    #[serde(default)]
+    pub create_anchor: bool,
+}
+
+/// How a thread chooses its next file or folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileSelect {
+    /// In the order of the structure, and again from the first.
+    #[default]
+    Sequential,
+    /// At random.
+    Random,
+    /// Each once, in the order of the structure.
+    Once,
+}
+
+/// What a group of threads does (vdbench: file system workload definition, with one operation on one structure).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileWorkSpec {
+    /// The name that messages use.
+    pub name: String,
+    /// Index into the structures.
+    pub structure: usize,
+    /// What it does.
+    pub operation: FileOp,
+    /// Percentage of blocks that are read of each file; None: as the operation says.
+    #[serde(default)]
+    pub read_percent: Option<f64>,
+    /// Blocks at random places, not one after the other.
+    #[serde(default)]
+    pub random_io: bool,
+    /// Several threads may use one file.
+    #[serde(default)]
+    pub shared_files: bool,
+    /// How files and folders are chosen.
+    #[serde(default)]
+    pub select: FileSelect,
+    /// Sizes of blocks in bytes, each with its percentage.
+    pub sizes: Vec<(u32, f64)>,
+    /// Threads.
+    pub threads: u32,
+    /// Percentage of all operations that were asked for.
+    pub share_percent: f64,
+    /// A file is closed after so many blocks.
+    #[serde(default)]
+    pub stop_after_blocks: Option<u64>,
+    /// A file is closed after this percentage of its size.
+    #[serde(default)]
+    pub stop_after_percent: Option<f64>,
+    /// `O_DIRECT`.
+    #[serde(default)]
+    pub direct: bool,
+    /// `O_DSYNC`.
+    #[serde(default)]
+    pub durable: bool,
+}
+
+/// What a format does. It ends when it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FormatSpec {
+    /// First remove what has names of a structure.
+    pub delete: bool,
+    /// Make the folders.
+    pub folders: bool,
+    /// Make the files, and write those that are not full.
+    pub files: bool,
+}
+
+/// The rate of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileRateSpec {
+    /// Operations that were asked for, per second.
+    pub per_s: f64,
+    /// Times between them.
+    pub process: ArrivalProcess,
+}
+
+/// What a stream of the results counts: one operation of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileStreamSpec {
+    /// Its name in the results.
+    pub name: String,
+    /// Index into the workloads.
+    pub workload: usize,
+    /// The operation.
+    pub operation: FileOp,
+}
+
+/// One run of a file system workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesRunSpec {
+    /// Always 1.
+    pub version: u32,
+    /// Determines every sequence of files, places, sizes and times.
+    #[serde(default)]
+    pub seed: u64,
+    /// Seconds at the start that are not measured.
+    #[serde(default)]
+    pub warmup_s: f64,
+    /// Seconds measured after the warm-up; None: until the work is done.
+    #[serde(default)]
+    pub elapsed_s: Option<f64>,
+    /// Seconds per interval.
+    pub interval_s: f64,
+    /// The structures.
+    pub structures: Vec<StructureSpec>,
+    /// The workloads.
+    pub workloads: Vec<FileWorkSpec>,
+    /// The streams of the results.
+    pub streams: Vec<FileStreamSpec>,
+    /// The rate of operations; None: the maximum.
+    #[serde(default)]
+    pub rate: Option<FileRateSpec>,
+    /// The run is a format: its workloads, one per structure, write files.
+    #[serde(default)]
+    pub format: Option<FormatSpec>,
+}
+
+impl FilesRunSpec {
+    /// Finds contradictions that need no look at a folder.
+    pub(super) fn validate(&self) -> Result<(), SpecError> {
+        let wrong = |message: &str| Err(SpecError::value("files", message));
+        if self.version != FILES_VERSION {
+            return Err(SpecError::Version(self.version));
+        }
+        if !(self.interval_s >= 0.1 && self.warmup_s >= 0.0 && self.elapsed_s.unwrap_or(1.0) > 0.0) {
+            return wrong("interval, warm-up or elapsed time is out of range");
+        }
+        if self.structures.is_empty() || self.workloads.is_empty() {
+            return wrong("there is no structure or no workload");
+        }
+        for structure in &self.structures {
+            let sizes = structure.sizes.iter().all(|(bytes, _)| *bytes > 0);
+            if structure.depth == 0 || structure.width == 0 || !sizes || structure.sizes.is_empty() {
+                return wrong("a structure needs a depth, a width and sizes above 0");
+            }
+        }
+        for work in &self.workloads {
+            let sizes = !work.sizes.is_empty() && work.sizes.iter().all(|(bytes, _)| *bytes > 0);
+            if work.structure >= self.structures.len() || !sizes || work.share_percent <= 0.0 {
+                return wrong("a workload needs a structure, sizes and a share");
+            }
+            if !(1..=THREADS_MAX).contains(&work.threads) {
+                return wrong("a workload has 1 to 4096 threads");
+            }
+        }
+        if self.streams.iter().any(|stream| stream.workload >= self.workloads.len()) {
+            return wrong("a stream counts a workload that does not exist");
+        }
+        Ok(())
+    }
+}

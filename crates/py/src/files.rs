@@ -1,0 +1,71 @@
+//! A run of a file system workload for Python: start, fetch intervals, stop, finish.
+
+use crate::{
+    errors::{refused_json, run_error},
+    interval::{Interval, Names},
+    run::Summary,
+    tools::loaded,
+    wait::{in_slices, interruptible},
+};
+use linerate_load::files::{self, FilesRunSpec};
+use pyo3::prelude::*;
+use std::{sync::Arc, time::Duration};
+
+/// A run of a file system workload that is going on.
+#[pyclass(frozen, module = "linerate._core")]
+#[derive(Debug)]
+pub(crate) struct FilesRun {
+    run: Arc<files::FilesRun>,
+    names: Arc<Names>,
+}
+
+#[pymethods]
+impl FilesRun {
+    /// Looks at the structures of a `FilesRunSpec` (version 1) and starts the threads.
+    #[staticmethod]
+    #[pyo3(signature = (spec_json, /))]
+    fn start(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
+        let spec: FilesRunSpec =
+            serde_json::from_str(spec_json).map_err(|error| refused_json("files run", &error))?;
+        let names = Names {
+            streams: spec.streams.iter().map(|stream| stream.name.clone()).collect(),
+            volumes: spec.structures.iter().map(|structure| structure.name.clone()).collect(),
+        };
+        let run = interruptible(py, || files::FilesRun::start(spec))?.map_err(|error| run_error(&error))?;
+        Ok(Self { run: Arc::new(run), names: Arc::new(names) })
+    }
+
+    /// Threads, and per structure the size of its files.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        loaded(py, self.run.facts())
+    }
+
+    /// The next interval, or None when the timeout passes or the run has ended (see `finished`).
+    #[pyo3(signature = (timeout_s, /))]
+    fn next_interval(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Interval>> {
+        let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or_default();
+        let next = in_slices(py, timeout, |slice| {
+            // A run that has ended is no reason to wait.
+            if self.run.finished() { Some(None) } else { self.run.next_interval(slice).map(Some) }
+        })?;
+        Ok(next.flatten().map(|measured| Interval::new(measured, Arc::clone(&self.names))))
+    }
+
+    /// No further interval will come.
+    #[getter]
+    fn finished(&self) -> bool {
+        self.run.finished()
+    }
+
+    /// Lets operations in flight end and starts no more; returns at once.
+    fn stop(&self) {
+        self.run.stop();
+    }
+
+    /// Waits for the end and returns the summary.
+    fn finish(&self, py: Python<'_>) -> PyResult<Summary> {
+        let run = Arc::clone(&self.run);
+        let summary = interruptible(py, move || run.finish())?;
+        Summary::new(py, summary, &self.names)
+    }
+}

@@ -1,0 +1,40 @@
+"""Looks at the anchor of a structure of files before anything in it is made, written or removed.
+
+A run touches only names that a structure has (`vdb.1_1.dir`, `vdb_f0001.file`, `vdb_control.file`), and the data plane
+removes nothing else. vdbench also leaves `no_dismount.txt`. An anchor that holds other names may be the wrong
+folder, so the user is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+_FOLDER = re.compile(r"vdb\.\d+_\d+\.dir", re.ASCII)
+_FILE = re.compile(r"vdb_f\d+(\.\d+)?\.file|vdb_control\.file|no_dismount\.txt", re.ASCII)
+_SHOWN = 3
+
+
+def strangers(anchor: str) -> tuple[int, list[str]]:
+    """Names in an anchor: how many a structure has, and the others. A missing folder has none. Raises OSError."""
+    known, others = 0, []
+    try:
+        with os.scandir(anchor) as entries:
+            for entry in entries:
+                of_a_structure = (entry.is_dir(follow_symlinks=False) and _FOLDER.fullmatch(entry.name)) or (
+                    entry.is_file(follow_symlinks=False) and _FILE.fullmatch(entry.name)
+                )
+                if of_a_structure:
+                    known += 1
+                else:
+                    others.append(entry.name)
+    except FileNotFoundError:
+        pass
+    return known, sorted(others)
+
+
+def others_in_words(others: list[str]) -> str:
+    """The names that no structure has, for a user."""
+    shown = ", ".join(others[:_SHOWN])
+    more = f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
+    return f"holds {shown}{more}, which no structure of vdbench has; they stay as they are"

@@ -1,0 +1,141 @@
+"""FilesRunSpec, version 1: a run of a file system workload, as handed to the data plane in JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from linerate.workload.spec import FrozenSpec, Percent, RunSpec
+
+FileOp = Literal[
+    "read",
+    "write",
+    "mkdir",
+    "rmdir",
+    "create",
+    "delete",
+    "getattr",
+    "setattr",
+    "access",
+    "open",
+    "close",
+]
+"""An operation on files and folders, in the words of vdbench."""
+
+READING: frozenset[FileOp] = frozenset({"read", "getattr", "access", "open", "close"})
+"""Operations that change nothing."""
+
+
+class StructureSpec(FrozenSpec):
+    """A structure of folders and files under one folder, its anchor (vdbench: file system definition)."""
+
+    name: str
+    anchor: str
+    """Path of the anchor."""
+    depth: PositiveInt
+    """Levels of folders."""
+    width: PositiveInt
+    """Folders in each folder."""
+    files: NonNegativeInt
+    """Files in each folder that has files."""
+    sizes: tuple[tuple[PositiveInt, NonNegativeFloat], ...]
+    """Sizes of files in bytes, each with its percentage. One size with 0 percent: sizes around it."""
+    files_in: Literal["bottom", "all"] = "bottom"
+    """Folders that have files: those of the last level, or all."""
+    total_bytes: PositiveInt | None = None
+    """Only so many bytes of the files are used, chosen at random."""
+    working_set_bytes: PositiveInt | None = None
+    """Of these, only so many bytes are used, chosen at random. A format ignores it."""
+    create_anchor: bool = False
+    """Make the anchor and its parents."""
+
+
+class FileWorkSpec(FrozenSpec):
+    """What a group of threads does: one operation on one structure."""
+
+    name: str
+    structure: NonNegativeInt
+    """Index into the structures."""
+    operation: FileOp
+    read_percent: Percent | None = None
+    """Percentage of blocks that are read of each file; None: as the operation says."""
+    random_io: bool = False
+    """Blocks at random places, not one after the other."""
+    shared_files: bool = False
+    """Several threads may use one file."""
+    select: Literal["sequential", "random", "once"] = "sequential"
+    """How files and folders are chosen."""
+    sizes: tuple[tuple[PositiveInt, NonNegativeFloat], ...]
+    """Sizes of blocks in bytes, each with its percentage."""
+    threads: PositiveInt
+    share_percent: PositiveFloat
+    """Percentage of all operations that were asked for."""
+    stop_after_blocks: PositiveInt | None = None
+    """A file is closed after so many blocks."""
+    stop_after_percent: PositiveFloat | None = None
+    """A file is closed after this percentage of its size."""
+    direct: bool = False
+    """O_DIRECT."""
+    durable: bool = False
+    """O_DSYNC."""
+
+
+class FormatSpec(FrozenSpec):
+    """What a format does. It ends when it is done."""
+
+    delete: bool
+    """First remove what has names of a structure."""
+    folders: bool
+    """Make the folders."""
+    files: bool
+    """Make the files, and write those that are not full."""
+
+
+class FileRateSpec(FrozenSpec):
+    """The rate of operations."""
+
+    per_s: PositiveFloat
+    """Operations that were asked for, per second."""
+    process: Literal["deterministic", "poisson", "uniform"]
+    """Times between them."""
+
+
+class FileStreamSpec(FrozenSpec):
+    """What a stream of the results counts: one operation of one workload."""
+
+    name: str
+    workload: NonNegativeInt
+    """Index into the workloads."""
+    operation: FileOp
+
+
+class FilesRunSpec(FrozenSpec):
+    """One run of a file system workload."""
+
+    version: Literal[1] = 1
+    seed: NonNegativeInt = 0
+    warmup_s: NonNegativeFloat = 0.0
+    elapsed_s: PositiveFloat | None = None
+    """Measured time after the warm-up; None: until the work is done."""
+    interval_s: Annotated[float, Field(ge=0.1)]
+    structures: tuple[StructureSpec, ...]
+    workloads: tuple[FileWorkSpec, ...]
+    streams: tuple[FileStreamSpec, ...]
+    rate: FileRateSpec | None = None
+    """The rate of operations; None: the maximum."""
+    format: FormatSpec | None = None
+    """The run is a format: its workloads, one per structure, write files."""
+
+
+class FilesLoadSpec(RunSpec):
+    """A run of a file system workload: its volumes are the structures, its streams the operations of each workload."""
+
+    files: FilesRunSpec
+
+    def seam_json(self) -> str:
+        """The JSON for the data plane."""
+        times = {"seed": self.seed, "warmup_s": self.warmup_s, "interval_s": self.interval_s}
+        if self.files.elapsed_s is not None:
+            times["elapsed_s"] = self.elapsed_s
+        return self.files.model_copy(update=times).model_dump_json()

@@ -1,0 +1,436 @@
+"""From FSDs, FWDs and RDs to steps: which structures, workloads, loops and rates each run has.
+
+The rules are those of vdbench's source (5.04.06):
+
+- A workload is an FWD on one of its FSDs with one operation. The threads of an FWD are divided by the number of its
+  FSDs and of the RD's operations; each workload has one at least. So is its skew.
+- Workloads without skew share evenly what is left of 100 %.
+- A format is a run of its own before each pass of the RD's loops, on the FSDs that the pass uses. It has 8 threads for
+  each FSD and blocks of 128k, unless fwd=format says otherwise. Loops over threads and sizes of blocks do not
+  change it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from linerate.errors import UserError
+from linerate.workload.files import (
+    FileOp,
+    FileRateSpec,
+    FilesLoadSpec,
+    FilesRunSpec,
+    FileStreamSpec,
+    FileWorkSpec,
+    FormatSpec,
+    StructureSpec,
+)
+from linerate.workload.files.spec import READING
+from linerate.workload.overrides import Overrides
+from linerate.workload.plan import RUNS_MAX, PlannedRun, PlanStep
+from linerate.workload.problems import Problems
+from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
+from linerate.workload.units import number_text
+from linerate.workload.vdbench.fsd_settings import FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
+from linerate.workload.vdbench.settings import General
+from linerate.workload.vdbench.values import MAX_RATE, matches
+
+_FORMAT_ELAPSED_S = 360_000.0
+"""Long enough for any format: it ends when it is done."""
+_FORMAT_SIZES: Sizes = ((128 << 10, 100.0),)
+_FORMAT_THREADS = 8
+_MAXIMUM = "max"
+
+Values = Mapping[str, LoopValue]
+
+
+@dataclass(frozen=True, slots=True)
+class FileWorkload:
+    """All settings of a file with FSDs."""
+
+    general: General
+    fsds: Sequence[Fsd]
+    fwds: Sequence[Fwd]
+    rds: Sequence[FileRd]
+
+
+def expand_files(workload: FileWorkload, overrides: Overrides, problems: Problems) -> list[PlanStep]:
+    """The steps of all RDs in order. Raises UserError for options of the command line that mean nothing here."""
+    _check_overrides(overrides)
+    general = workload.general
+    where = workload.fsds[0].place if workload.fsds else workload.rds[0].place
+    if general.verify:
+        problems.error(where, "validate=yes with FSDs is not supported", "leave it out")
+    if general.compression_ratio is not None:
+        problems.error(where, "compratio= with FSDs is not supported: write data is random", "leave it out")
+    if general.format_sds:
+        problems.error(where, "formatsds=yes goes with SDs", "write format=yes in the RD")
+    expander = _Expander(workload, problems)
+    steps: list[PlanStep] = []
+    for rd in workload.rds:
+        steps += expander.steps_of(rd, RUNS_MAX - len(steps))
+    return steps
+
+
+def _check_overrides(overrides: Overrides) -> None:
+    given = {
+        "--target or --map": overrides.luns.entries or None,
+        "--size": overrides.size_bytes,
+        "--outstanding": overrides.outstanding,
+        "--verify": overrides.verify,
+        "--workers": overrides.workers,
+        "--cpus": overrides.cpus,
+        "--driver": overrides.driver,
+        "--create": overrides.create,
+        "--path": overrides.paths,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise UserError(
+                f"{option}: goes with volumes, and this file has file system workloads",
+                "change the FSDs and FWDs of the file",
+            )
+
+
+class _Expander:
+    def __init__(self, workload: FileWorkload, problems: Problems) -> None:
+        self._workload = workload
+        self._problems = problems
+        self._formats = [fwd for fwd in workload.fwds if fwd.name == "format"]
+        self._fwds = {fwd.name: fwd for fwd in workload.fwds if fwd.name != "format"}
+        self._fsds = {fsd.name: fsd for fsd in workload.fsds}
+
+    def steps_of(self, rd: FileRd, most: int) -> list[PlanStep]:
+        """Those of one RD."""
+        runs = math.prod((*(len(loop.values) for loop in rd.loops), len(rd.rates)))
+        if runs * 2 > most:
+            what = f"rd={rd.name}: {runs:,} runs; at most {RUNS_MAX:,} with their formats"
+            self._problems.error(rd.place, what, "shorten the lists, or split the file")
+            return []
+        fwds = self._fwds_of(rd)
+        return list(self._passes(rd, fwds)) if fwds else []
+
+    def _fwds_of(self, rd: FileRd) -> list[Fwd]:
+        found: list[Fwd] = []
+        for pattern in rd.fwd_names:
+            fits = [fwd for name, fwd in self._fwds.items() if matches(pattern, name)]
+            if not fits:
+                there = ", ".join(self._fwds) or "none"
+                what = f"rd={rd.name}: fwd={pattern}: there is no such fwd"
+                self._problems.error(rd.place, what, f"there is {there}")
+            found += [fwd for fwd in fits if fwd not in found]
+        if not rd.fwd_names:
+            self._problems.error(rd.place, f"rd={rd.name}: no workload", "write fwd=name")
+        return found
+
+    def _passes(self, rd: FileRd, fwds: Sequence[Fwd]) -> Iterator[PlanStep]:
+        is_first = True
+        rates = FileLoop("fwdrate", rd.rates, tuple(map(_rate_text, rd.rates)))
+        loops = (*rd.loops, rates) if len(rd.rates) > 1 else rd.loops
+        for chosen in itertools.product(*(range(len(loop.values)) for loop in loops)):
+            values: dict[str, LoopValue] = {
+                loop.keyword: loop.values[index] for loop, index in zip(loops, chosen, strict=True)
+            }
+            texts = tuple(
+                (loop.keyword, loop.texts[index]) for loop, index in zip(loops, chosen, strict=True)
+            )
+            structures = self._structures(rd, fwds, values)
+            if not structures:
+                return
+            formatting = rd.formatting
+            if formatting.wanted and (is_first or not formatting.once):
+                yield self._step_of(rd, values, texts, structures, None)
+            is_first = False
+            if not formatting.only:
+                works = self._works(rd, fwds, values, structures)
+                if works is None:
+                    return
+                yield self._step_of(rd, values, texts, structures, works)
+
+    def _structures(self, rd: FileRd, fwds: Sequence[Fwd], values: Values) -> list[StructureSpec]:
+        """Those that the FWDs use, in the order of the file."""
+        names = {name for fwd in fwds for name in self._fsd_names(fwd)}
+        changed: dict[str, Any] = {
+            key: int(value)
+            for key, value in (
+                ("depth", values.get("depth")),
+                ("width", values.get("width")),
+                ("files", values.get("files")),
+                ("total_bytes", values.get("totalsize")),
+                ("working_set_bytes", values.get("wss")),
+            )
+            if isinstance(value, float)
+        }
+        if isinstance(size := values.get("sizes"), float):
+            changed["sizes"] = ((int(size), 100.0),)
+        fsds = [replace(fsd, **changed) for fsd in self._workload.fsds if fsd.name in names]
+        anchors = [fsd.anchor.rstrip("/") for fsd in fsds]
+        for fsd, anchor in zip(fsds, anchors, strict=True):
+            if any(other != anchor and other.startswith(f"{anchor}/") for other in anchors) or (
+                anchors.count(anchor) > 1
+            ):
+                what = f"rd={rd.name}: fsd={fsd.name}: its anchor is that of another FSD, or holds it"
+                self._problems.error(fsd.place, what, "give each FSD a folder of its own")
+                return []
+        return [self._structure(fsd) for fsd in fsds]
+
+    def _structure(self, fsd: Fsd) -> StructureSpec:
+        return StructureSpec(
+            name=fsd.name,
+            anchor=fsd.anchor,
+            depth=fsd.depth,
+            width=fsd.width,
+            files=fsd.files,
+            sizes=fsd.sizes,
+            files_in=fsd.files_in,
+            total_bytes=fsd.total_bytes,
+            working_set_bytes=fsd.working_set_bytes,
+            create_anchor=self._workload.general.create_anchors,
+        )
+
+    def _fsd_names(self, fwd: Fwd) -> list[str]:
+        found: list[str] = []
+        for pattern in fwd.fsd_names or ():
+            fits = [name for name in self._fsds if matches(pattern, name)]
+            if not fits:
+                there = ", ".join(self._fsds) or "none"
+                what = f"fwd={fwd.name}: fsd={pattern}: there is no such fsd"
+                self._problems.error(fwd.place, what, f"there is {there}")
+            found += [name for name in fits if name not in found]
+        if not fwd.fsd_names:
+            self._problems.error(fwd.place, f"fwd={fwd.name}: no fsd=", "write fsd=name, (fsd1-fsd8) or fsd*")
+        return found
+
+    def _works(
+        self, rd: FileRd, fwds: Sequence[Fwd], values: Values, structures: Sequence[StructureSpec]
+    ) -> list[FileWorkSpec] | None:
+        """The workloads of a run, with their shares; None after a problem was noted."""
+        place = {structure.name: index for index, structure in enumerate(structures)}
+        works: list[tuple[float, FileWorkSpec]] = []
+        for fwd in fwds:
+            operations = rd.operations or (fwd.operation,)
+            if "operation" in values:
+                operations = (cast("FileOp", values["operation"]),)
+            names = self._fsd_names(fwd)
+            read_percent = values.get("rdpct", fwd.read_percent)
+            if read_percent is not None and not fwd.random_io:
+                what = f"rd={rd.name}: rdpct= needs fileio=random in fwd={fwd.name}"
+                self._problems.error(rd.place, what, "write fileio=random")
+                return None
+            if read_percent is not None and not set(operations) <= {"read", "write"}:
+                what = f"rd={rd.name}: rdpct= goes with operation=read or write, not {', '.join(operations)}"
+                self._problems.error(rd.place, what, "use an FWD for each operation")
+                return None
+            threads = int(cast("float", values.get("threads", fwd.threads)))
+            parts = len(operations) * len(names)
+            for name, operation in itertools.product(names, operations):
+                works.append(
+                    (
+                        (fwd.skew or 0.0) / parts,
+                        self._work(rd, fwd, values, (place[name], name), operation, max(1, threads // parts)),
+                    )
+                )
+        return self._with_shares(rd, works)
+
+    def _work(
+        self,
+        rd: FileRd,
+        fwd: Fwd,
+        values: Values,
+        structure: tuple[int, str],
+        operation: FileOp,
+        threads: int,
+    ) -> FileWorkSpec:
+        flags = rd.flags or fwd.flags or self._fsds[structure[1]].flags
+        size = values.get("xfersize")
+        read_percent = values.get("rdpct", fwd.read_percent)
+        return FileWorkSpec(
+            name=fwd.name,
+            structure=structure[0],
+            operation=operation,
+            read_percent=cast("float | None", read_percent),
+            random_io=fwd.random_io,
+            shared_files=fwd.shared_files,
+            select=fwd.select,
+            sizes=((int(size), 100.0),) if isinstance(size, float) else fwd.sizes,
+            threads=threads,
+            share_percent=1.0,
+            stop_after_blocks=fwd.stop_after_blocks,
+            stop_after_percent=fwd.stop_after_percent,
+            direct=bool(flags and flags.direct),
+            durable=bool(flags and flags.durable),
+        )
+
+    def _with_shares(
+        self, rd: FileRd, works: Sequence[tuple[float, FileWorkSpec]]
+    ) -> list[FileWorkSpec] | None:
+        asked = math.fsum(skew for skew, _ in works)
+        without = sum(1 for skew, _ in works if not skew)
+        rest = (100.0 - asked) / without if without else 0.0
+        if (without and rest <= 0) or (not without and abs(asked - 100) > 0.0001):
+            what = f"rd={rd.name}: the skew of its FWDs adds up to {asked:g}, not 100"
+            self._problems.error(rd.place, what, "change skew= of the FWDs")
+            return None
+        return [work.model_copy(update={"share_percent": skew or rest}) for skew, work in works]
+
+    def _step_of(
+        self,
+        rd: FileRd,
+        values: Values,
+        texts: tuple[tuple[str, str], ...],
+        structures: Sequence[StructureSpec],
+        works: Sequence[FileWorkSpec] | None,
+    ) -> PlanStep:
+        """A run, or without workloads its format."""
+        is_format = works is None
+        name = f"format_for_{rd.name}" if is_format else rd.name
+        label = " ".join((name, *(f"{keyword}={text}" for keyword, text in texts)))
+        spec = self._spec(rd, values, label, structures, works)
+        rate = _MAXIMUM if is_format else _rate_text(cast("float", values.get("fwdrate", rd.rates[0])))
+        warmup_text = f" warmup={number_text(rd.times.warmup_s)}" if rd.times.warmup_s else ""
+        run = PlannedRun(
+            spec=spec,
+            name=name,
+            label=label,
+            loops=texts,
+            rate_text=rate,
+            timing_text="" if is_format else f"elapsed={number_text(rd.times.elapsed_s)}{warmup_text}",
+            pause_s=0.0 if is_format else rd.pause_s,
+            start_commands=rd.start_commands,
+            end_commands=rd.end_commands,
+            error_limit=self._workload.general.error_limit,
+            histogram_us=self._workload.general.histogram_us,
+            source=str(rd.place),
+        )
+        return PlanStep(run)
+
+    def _spec(
+        self,
+        rd: FileRd,
+        values: Values,
+        label: str,
+        structures: Sequence[StructureSpec],
+        works: Sequence[FileWorkSpec] | None,
+    ) -> FilesLoadSpec:
+        times, formatting = rd.times, rd.formatting
+        is_format = works is None
+        is_endless = is_format and not formatting.limited
+        chosen = self._format_works(rd, structures) if works is None else list(works)
+        rate = cast("float", values.get("fwdrate", rd.rates[0]))
+        is_paced = not is_format and rate != MAX_RATE
+        measured_s = (
+            times.elapsed_s if times.warmup_s else max(times.elapsed_s - times.interval_s, times.interval_s)
+        )
+        if is_format:
+            measured_s = _FORMAT_ELAPSED_S if is_endless else times.elapsed_s
+        streams = _streams(chosen, structures)
+        files = FilesRunSpec(
+            elapsed_s=None if is_endless else measured_s,
+            interval_s=times.interval_s,
+            structures=tuple(structures),
+            workloads=tuple(chosen),
+            streams=tuple(stream for stream, _ in streams),
+            rate=FileRateSpec(per_s=rate, process=rd.process) if is_paced else None,
+            format=FormatSpec(delete=formatting.delete, folders=not formatting.clean, files=formatting.files)
+            if is_format
+            else None,
+        )
+        return FilesLoadSpec(
+            name=label,
+            warmup_s=0.0 if is_format else times.warmup_s or times.interval_s,
+            elapsed_s=measured_s,
+            interval_s=times.interval_s,
+            volumes=tuple(_volume(index, structures[index], chosen) for index in range(len(structures))),
+            streams=tuple(stream for _, stream in streams),
+            files=files,
+        )
+
+    def _format_works(self, rd: FileRd, structures: Sequence[StructureSpec]) -> list[FileWorkSpec]:
+        """One for each structure."""
+        own = self._formats[-1] if self._formats else None
+        first = own.sizes[0][0] if own and own.sizes != ((4096, 100.0),) else _FORMAT_SIZES[0][0]
+        works: list[FileWorkSpec] = []
+        for index, structure in enumerate(structures):
+            flags = rd.flags or (own.flags if own else None) or self._fsds[structure.name].flags
+            works.append(
+                FileWorkSpec(
+                    name="format",
+                    structure=index,
+                    operation="write",
+                    sizes=((first, 100.0),),
+                    threads=own.threads if own else _FORMAT_THREADS,
+                    share_percent=100.0 / len(structures),
+                    direct=bool(flags and flags.direct),
+                    durable=bool(flags and flags.durable),
+                )
+            )
+        return works
+
+
+def _volume(index: int, structure: StructureSpec, works: Sequence[FileWorkSpec]) -> VolumeSpec:
+    """A structure as results show it."""
+    mine = [work for work in works if work.structure == index]
+    return VolumeSpec(
+        name=structure.name,
+        url=f"file:{structure.anchor}",
+        outstanding=sum(work.threads for work in mine) or 1,
+        direct=any(work.direct for work in mine),
+    )
+
+
+_WITH: dict[FileOp, tuple[FileOp, ...]] = {
+    "read": ("open", "close"),
+    "write": ("open", "close", "create"),
+    "create": ("open", "close"),
+    "open": ("close",),
+    "close": ("open",),
+}
+"""What an operation brings with it."""
+
+
+def _streams(
+    works: Sequence[FileWorkSpec], structures: Sequence[StructureSpec]
+) -> list[tuple[FileStreamSpec, StreamSpec]]:
+    """The operations of each workload, those that were asked for first: as the data plane counts them, and as results
+    show them. Names are unique."""
+    streams: list[tuple[FileStreamSpec, StreamSpec]] = []
+    taken: set[str] = set()
+    for index, work in enumerate(works):
+        asked: tuple[FileOp, ...] = (work.operation,)
+        if work.read_percent is not None:
+            asked = ("read", "write")
+        elif work.name == "format":
+            asked = ("write", "mkdir", "rmdir", "delete")
+        more = tuple(
+            op for op in dict.fromkeys(op for one in asked for op in _WITH.get(one, ())) if op not in asked
+        )
+        structure = structures[work.structure].name
+        for operation in (*asked, *more):
+            name = f"{work.name} {operation}"
+            if name in taken:
+                name = f"{work.name} {structure} {operation}"
+            if name in taken:
+                name = f"{work.name} {structure} {index + 1} {operation}"
+            taken.add(name)
+            sizes = SizeMix(parts=work.sizes) if operation in ("read", "write") else SizeMix.one(4096)
+            streams.append(
+                (
+                    FileStreamSpec(name=name, workload=index, operation=operation),
+                    StreamSpec(
+                        name=name,
+                        volumes=(structure,),
+                        sizes=sizes,
+                        read_percent=100.0 if operation in READING else 0.0,
+                        random_percent=100.0 if work.random_io else 0.0,
+                    ),
+                )
+            )
+    return streams
+
+
+def _rate_text(rate: float) -> str:
+    return _MAXIMUM if rate == MAX_RATE else f"{rate:.10g}"

@@ -1,0 +1,146 @@
+"""FSDs, FWDs and their RDs: which runs a file asks for, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from linerate.errors import UserError
+from linerate.workload import Overrides, RunPlan
+from linerate.workload.files import FilesLoadSpec
+
+from tests.workload.conftest import Read
+
+FSD = "fsd=fsd1,anchor=/data/a,depth=2,width=3,files=5,size=(4k,50,16k,50)\n"
+FWD = "fwd=fwd1,fsd=fsd1,operation=read,xfersize=8k,threads=8\n"
+RD = "rd=rd1,fwd=fwd1,fwdrate=max,elapsed=60,interval=5\n"
+
+
+def _runs(plan: RunPlan) -> list[FilesLoadSpec]:
+    runs = [step.spec for step in plan.steps()]
+    assert all(isinstance(run, FilesLoadSpec) for run in runs)
+    return [run for run in runs if isinstance(run, FilesLoadSpec)]
+
+
+def _read(read: Read, text: str) -> RunPlan:
+    return read(text, overrides=Overrides())
+
+
+def test_a_run_has_the_structure_and_the_threads_of_the_file(read: Read) -> None:
+    (run,) = _runs(_read(read, FSD + FWD + RD))
+    (structure,) = run.files.structures
+    assert (structure.depth, structure.width, structure.files) == (2, 3, 5)
+    assert structure.sizes == ((4096, 50.0), (16384, 50.0))
+    (work,) = run.files.workloads
+    assert (work.operation, work.threads, work.sizes, work.share_percent) == (
+        "read",
+        8,
+        ((8192, 100.0),),
+        100.0,
+    )
+    assert [stream.name for stream in run.files.streams] == ["fwd1 read", "fwd1 open", "fwd1 close"]
+    assert (run.warmup_s, run.elapsed_s, run.files.format) == (5, 55, None)
+
+
+def test_a_format_is_a_run_before_each_pass(read: Read) -> None:
+    text = FSD + FWD + RD.replace("elapsed", "format=yes,fordepth=(1,2),forthreads=(1,4),elapsed")
+    plan = _read(read, text)
+    assert [step.label for step in plan.steps()][:4] == [
+        "format_for_rd1 depth=1 threads=1",
+        "rd1 depth=1 threads=1",
+        "format_for_rd1 depth=1 threads=4",
+        "rd1 depth=1 threads=4",
+    ]
+    runs = _runs(plan)
+    assert len(runs) == 8
+    first = runs[0].files
+    assert first.elapsed_s is None
+    assert first.format is not None
+    assert (first.format.delete, first.format.folders, first.format.files) == (True, True, True)
+    assert [(work.threads, work.sizes) for work in first.workloads] == [(8, ((131072, 100.0),))]
+    assert [run.files.structures[0].depth for run in runs] == [1, 1, 1, 1, 2, 2, 2, 2]
+    assert [run.files.workloads[0].threads for run in runs[1::2]] == [1, 4, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("words", "runs", "parts"),
+    [
+        ("no", 1, None),
+        ("only", 1, (True, True, True)),
+        ("restart", 2, (False, True, True)),
+        ("clean", 1, (True, False, False)),
+        ("directories", 2, (True, True, False)),
+        ("(only,restart)", 1, (False, True, True)),
+        ("(yes,no)", 1, None),
+    ],
+)
+def test_words_of_format(read: Read, words: str, runs: int, parts: tuple[bool, ...] | None) -> None:
+    found = _runs(_read(read, FSD + FWD + RD.replace("elapsed", f"format={words},elapsed")))
+    assert len(found) == runs
+    made = found[0].files.format
+    assert (made and (made.delete, made.folders, made.files)) == parts
+
+
+def test_once_formats_before_the_first_pass_only(read: Read) -> None:
+    plan = _read(read, FSD + FWD + RD.replace("elapsed", "format=once,forxfersize=(4k,8k),elapsed"))
+    assert [step.name for step in plan.steps()] == ["format_for_rd1", "rd1", "rd1"]
+
+
+def test_threads_and_skew_are_divided_over_structures_and_operations(read: Read) -> None:
+    text = (
+        "fsd=fsd1,anchor=/data/a\nfsd=fsd2,anchor=/data/b\n"
+        "fwd=fwd1,fsd=fsd*,operation=read,threads=9,skew=60\nfwd=fwd2,fsd=fsd1,operation=write,threads=1\n"
+        "rd=rd1,fwd=fwd*,fwdrate=100,operations=(read,getattr)\n"
+    )
+    (run,) = _runs(_read(read, text))
+    found = [(w.name, w.structure, w.operation, w.threads, w.share_percent) for w in run.files.workloads]
+    assert found == [
+        ("fwd1", 0, "read", 2, 15.0),
+        ("fwd1", 0, "getattr", 2, 15.0),
+        ("fwd1", 1, "read", 2, 15.0),
+        ("fwd1", 1, "getattr", 2, 15.0),
+        ("fwd2", 0, "read", 1, 20.0),
+        ("fwd2", 0, "getattr", 1, 20.0),
+    ]
+    assert run.files.rate is not None
+    assert run.files.rate.per_s == 100
+
+
+def test_a_loop_over_operations_has_one_at_a_time(read: Read) -> None:
+    plan = _read(read, FSD + FWD + RD.replace("elapsed", "foroperations=(read,getattr),elapsed"))
+    assert [step.label for step in plan.steps()] == ["rd1 operation=read", "rd1 operation=getattr"]
+    assert [run.files.workloads[0].operation for run in _runs(plan)] == ["read", "getattr"]
+
+
+def test_rates_are_innermost(read: Read) -> None:
+    plan = _read(read, FSD + FWD + RD.replace("fwdrate=max", "fwdrate=(10,20),forfiles=(1,2)"))
+    rates = [(run.files.structures[0].files, run.files.rate and run.files.rate.per_s) for run in _runs(plan)]
+    assert rates == [(1, 10), (1, 20), (2, 10), (2, 20)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (FSD.replace("/data/a", "smb://nas/share") + FWD + RD, "w.vdb:1: fsd=fsd1: anchor=smb://nas/share"),
+        (FSD + FWD.replace("read", "copy") + RD, "w.vdb:2: operation=copy: copy and move are not supported"),
+        (FSD + FWD.replace("threads", "rdpct=50,threads") + RD, "rdpct= needs fileio=random"),
+        (FSD + FWD.replace("threads", "stopafter=5,threads") + RD, "stopafter= with fileio=sequential"),
+        (FSD + FWD.replace("threads", "fileselect=skewed,threads") + RD, "fileselect=skewed: not supported"),
+        (FSD + FWD + RD.replace("max", "curve"), "curve is not supported for FWDs"),
+        (FSD + FWD + RD.replace("fwdrate=max,", ""), "rd=rd1: no fwdrate"),
+        (FSD + FWD + RD.replace("elapsed", "format=complete,elapsed"), "complete is not supported"),
+        (FSD + FWD + RD.replace("elapsed", "iorate=5,elapsed"), "goes with WDs"),
+        (FSD + FWD.replace("fsd=fsd1", "fsd=fsd9") + RD, "there is no such fsd"),
+        ("sd=sd1,lun=/data/x,size=1m\n" + FSD + FWD + RD, "SDs and WDs do not go with FSDs and FWDs"),
+        ("sd=sd1,lun=x\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1,fwdrate=5\n", "goes with FWDs"),
+        ("validate=yes\n" + FSD + FWD + RD, "validate=yes with FSDs is not supported"),
+        (FSD + "fsd=fsd2,anchor=/data/a/b\n" + FWD.replace("fsd=fsd1", "fsd=*") + RD, "or holds it"),
+    ],
+)
+def test_what_is_not_done_is_refused_by_name(read: Read, text: str, told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        _read(read, text)
+    assert told in f"{caught.value.message}"
+
+
+def test_options_for_volumes_are_refused(read: Read) -> None:
+    with pytest.raises(UserError, match="--outstanding: goes with volumes"):
+        read(FSD + FWD + RD, overrides=Overrides(outstanding=4))

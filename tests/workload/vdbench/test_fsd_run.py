@@ -1,0 +1,76 @@
+"""A file system workload from the file to the run directory: what is on disk, what is counted, what is asked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from linerate.results import RunDirectory
+
+from tests.cli.conftest import Done, linerate
+
+TEXT = """\
+create_anchors=yes
+fsd=fsd1,anchor=anchor,depth=2,width=2,files=3,size=(4k,50,12k,50)
+fwd=fwd1,fsd=fsd1,operation=read,fileselect=once,xfersize=4k,threads=2
+rd=rd1,fwd=fwd1,fwdrate=max,format=yes,elapsed=4,interval=1,warmup=1
+"""
+
+
+def _run(tmp_path: Path, *words: str, text: str = TEXT, name: str = "run") -> Done:
+    (tmp_path / "a.vdb").write_text(text.replace("anchor=anchor", f"anchor={tmp_path}/anchor"), "ascii")
+    return linerate("run", "a.vdb", "--no-report", "--output", name, *words, cwd=tmp_path)
+
+
+def _files(tmp_path: Path) -> dict[str, int]:
+    anchor = tmp_path / "anchor"
+    return {str(file.relative_to(anchor)): file.stat().st_size for file in anchor.rglob("*.file")}
+
+
+def test_files_are_made_and_read_as_often_as_the_file_says(tmp_path: Path) -> None:
+    done = _run(tmp_path, "--vdbench-output", "told", "--warmup", "0")
+    assert done.returncode == 0, done.stderr
+    files = _files(tmp_path)
+    assert len(files) == 12
+    assert set(files.values()) == {4096, 12288}
+    assert "vdb.1_2.dir/vdb.2_1.dir/vdb_f0003.file" in files
+    run = RunDirectory.open(tmp_path / "run")
+    counted = run.intervals.group_by("stream").agg(pl.col("ios").sum(), pl.col("bytes").sum())
+    found = {stream: (ios, size) for stream, ios, size in counted.iter_rows()}
+    blocks = sum(files.values()) // 4096
+    assert found["format create"][0] == 12
+    assert found["format mkdir"][0] == 6
+    assert found["format write"][1] == sum(files.values())
+    assert found["fwd1 read"] == (blocks, sum(files.values()))
+    assert found["fwd1 open"][0] == found["fwd1 close"][0] == 12
+    flat = (tmp_path / "told" / "flatfile.html").read_text().splitlines()
+    (head,) = [line.split() for line in flat if line.split()[:2] == ["tod", "timestamp"]]
+    average = next(line.split() for line in flat if re.search(r" rd1 +avg_", line))
+    told = dict(zip(head, average, strict=True))
+    assert float(told["rate"]) == float(told["Read_rate"]) > 0
+    assert float(told["Open_rate"]) * blocks == pytest.approx(float(told["Read_rate"]) * 12, rel=1e-3)
+    assert (told["Xfersize"], told["Mkdir_rate"]) == ("4096.0000", "0.0000")
+
+
+def test_what_is_not_of_a_structure_is_asked_about_and_stays(tmp_path: Path) -> None:
+    assert _run(tmp_path).returncode == 0
+    assert _run(tmp_path, name="again").returncode == 0  # nothing but a structure: no question
+    mine = tmp_path / "anchor" / "mine.txt"
+    mine.write_text("mine")
+    refused = _run(tmp_path, name="third")
+    assert refused.returncode == 2
+    assert "holds mine.txt" in refused.stderr
+    assert not (tmp_path / "third").exists()
+    agreed = _run(tmp_path, "--overwrite", "fsd1", name="fourth")
+    assert agreed.returncode == 0, agreed.stderr
+    assert mine.read_text() == "mine"
+    assert len(_files(tmp_path)) == 12
+
+
+def test_a_missing_anchor_is_named(tmp_path: Path) -> None:
+    done = _run(tmp_path, text=TEXT.replace("create_anchors=yes\n", ""))
+    assert done.returncode == 2
+    assert "create_anchors=yes" in done.stderr
+    assert not (tmp_path / "anchor").exists()
