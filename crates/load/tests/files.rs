@@ -1,5 +1,7 @@
 //! File system workloads: structures on disk, counts of operations, and what a format may remove.
 
+#![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
+
 use linerate_load::{
     RunOutcome, Summary,
     files::{

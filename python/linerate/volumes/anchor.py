@@ -1,8 +1,8 @@
 """Looks at the anchor of a structure of files before anything in it is made, written or removed.
 
 A run touches only names that a structure has (`vdb.1_1.dir`, `vdb_f0001.file`, `vdb_control.file`), and the data plane
-removes nothing else. vdbench also leaves `no_dismount.txt`. An anchor that holds other names may be the wrong
-folder, so the user is asked.
+removes nothing else. The user is asked before a structure is changed, and told of other names in the anchor: it may be
+the wrong folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a caller lets a run overwrite, and whether that is enough for what was found.
 
 in use, a signature, not readable   only what is named
-data of unknown kind, blank         named, `all`, or a yes on the terminal
+data of unknown kind, blank, files  named, `all`, or a yes on the terminal
 in memory, new, of a virtual SAN    nothing need be said
 """
 
@@ -19,7 +19,7 @@ from linerate.workload.url import parse_target, path_of, without_secret
 ALL = "all"
 OPTION = "--overwrite"
 _MUST_BE_NAMED = (VolumeState.IN_USE, VolumeState.SIGNED, VolumeState.UNREAD)
-_MUST_BE_ASKED = (VolumeState.BLANK, VolumeState.DATA)
+_MUST_BE_ASKED = (VolumeState.BLANK, VolumeState.DATA, VolumeState.STRUCTURE)
 _SHOWN = 32
 
 Ask = Callable[[Sequence[Look]], bool]

@@ -45,6 +45,10 @@ def test_defaults_are_those_of_diskspd() -> None:
     )
 
 
+def test_a_warm_up_without_a_number_is_none() -> None:
+    assert only_run(command("diskspd -d5 -W x")).warmup_s == 0
+
+
 def test_a_random_load_has_threads_times_depth_in_one_queue() -> None:
     spec = only_run(command(r"diskspd.exe -b8K -d60 -W15 -o32 -t4 -r -w30 -Sh -L -c20G -Z1G E:\io.dat"))
     (volume,), (stream,) = spec.volumes, spec.streams
@@ -164,6 +168,9 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("diskspd -b1000 x", "not a multiple of 512"),
         ("diskspd -b x", "-b: no value"),
         ("diskspd -b8X x", "'8X': no size"),
+        ("diskspd -b0 x", "size 0: zero"),
+        ("diskspd -r0 x", "random grid 0: zero"),
+        ("diskspd -b8K -w50 -Z4096 x", "less than an I/O"),
         ("diskspd -w101 x", "write percent 101"),
         ("diskspd -t0 x", "threads 0"),
         ("diskspd -d1e9 x", "no whole number"),

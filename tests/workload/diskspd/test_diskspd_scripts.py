@@ -79,6 +79,27 @@ def test_a_value_of_a_running_script_is_refused(script: ReadScript, word: str) -
     assert "t.cmd:2: " in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"if exist c:\ ( bin\diskspd.exe -b8K -d7 x )",
+        r'if not exist "c:\a b" diskspd -b8K -d7 x',
+        r'if (Test-Path "x") { .\diskspd.exe -b8K -d7 x }',
+        "IF (Get-Item (Join-Path a b)) { diskspd -b8K -d7 x }",
+    ],
+)
+def test_a_command_behind_a_condition_runs_with_a_notice(script: ReadScript, line: str) -> None:
+    plan = script(f"{line}\ndiskspd -b4K -d9 y\n")
+    assert [run.spec.elapsed_s for run in plan.steps()] == [7, 9]
+    assert [run.spec.volumes[0].name for run in plan.steps()] == ["disk1", "disk2"]
+    assert any("behind a condition" in notice.message for notice in plan.warnings)
+
+
+def test_an_else_is_refused(script: ReadScript) -> None:
+    with pytest.raises(UserError, match="one side of an else"):
+        script("if exist x (diskspd -b8K a) else (diskspd -b4K b)\n")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
 def test_encodings(script: ReadScript, encoding: str) -> None:
     (run,) = script("rem gr\xf6\xdfe\r\ndiskspd\t-b8K  x\r\n".encode(encoding)).steps()

@@ -56,7 +56,10 @@ def test_files_are_made_and_read_as_often_as_the_file_says(tmp_path: Path) -> No
 
 def test_what_is_not_of_a_structure_is_asked_about_and_stays(tmp_path: Path) -> None:
     assert _run(tmp_path).returncode == 0
-    assert _run(tmp_path, name="again").returncode == 0  # nothing but a structure: no question
+    again = _run(tmp_path, name="again")
+    assert again.returncode == 2, "a structure is asked about too"
+    assert "files and folders of a structure" in again.stderr
+    assert _run(tmp_path, "--overwrite", "all", name="again").returncode == 0
     mine = tmp_path / "anchor" / "mine.txt"
     mine.write_text("mine")
     refused = _run(tmp_path, name="third")

@@ -48,6 +48,7 @@ the used part.
 - `for %%b in (8 64) do ..` and `for /l %%o in (1,1,8) do ..` in one line are unrolled. Values that `set NAME=..` or
   `$name = ..` gave in earlier lines are filled in, and so are those of `NAME=VALUE` behind the file. A word whose
   value only a running script would know is refused.
+- A command behind `if exist ..` or `if (..)` runs in any case, with a notice; one beside an `else` is refused.
 - Lines behind `rem`, `::`, `#` and `echo` are comments. The text is UTF-8, UTF-16 with its mark, or Windows-1252.
 
 ## The load

@@ -27,11 +27,15 @@ _NEXT = r"[-/%$!`@]|[a-z]:|#\d|[^\s\"']+\s*$"
 _COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=>]))[\"']?{_TOOL}[\"']?\s+(?={_NEXT})", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(@?rem\b|::|[#*;]|@?echo\b|title\b)", re.IGNORECASE)
 _NO_RUN = re.compile(
-    r"[\s({@]*(if\s+(not\s+)?)?(exist|x?copy|robocopy|move|del|erase|md|mkdir|cd|pushd|taskkill|title|echo|rem|"
+    r"[\s({@]*(x?copy|robocopy|move|del|erase|md|mkdir|cd|pushd|taskkill|title|echo|rem|"
     r"\(?(write|copy|move|remove|new|get|set|test|join|expand|stop|unblock)-\w+)\b",
     re.IGNORECASE,
 )
 """Parts of a line that name the tool without running it."""
+_CONDITION = re.compile(
+    r"[\s({@]*if\s+(not\s+)?(exist\s+(\"[^\"]*\"|\S+)|\(([^()]|\([^()]*\))*\))\s*", re.IGNORECASE
+)
+_ELSE = re.compile(r"[)}]\s*else\b", re.IGNORECASE)
 _SET = re.compile(r"[\s(@]*(?:set\s+\"?(\w+)|\$(\w+)\s*)=(.*)$", re.IGNORECASE)
 _TEXT_VALUE = re.compile(r"[\s(@]*(set\s|\$\w+\s*=\s*[\"'])", re.IGNORECASE)
 _FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)
@@ -141,7 +145,8 @@ def _commands(
             what = f"more than {LINE_CHARACTERS_MAX:,} characters with the values of its names"
             problems.error(place, what, "write shorter values")
             return
-        for part in _parts(filled):
+        for whole in _parts(filled):
+            part = _behind_condition(place, whole, problems)
             found = None if _NO_RUN.match(part) or _TEXT_VALUE.match(part) else _COMMAND.search(part)
             if found is None:
                 if (given := _SET.match(part)) is not None:
@@ -154,6 +159,22 @@ def _commands(
                 problems.error(place, what, "write the value, or give NAME=VALUE behind the file")
             elif words:
                 yield CommandLine(place, _tool(found[1]), words)
+
+
+def _behind_condition(place: SourceLocation, part: str, problems: Problems) -> str:
+    """A part of a line without the `if` that it begins with."""
+    condition = _CONDITION.match(part)
+    if condition is None:
+        return part
+    rest = part[condition.end() :].strip()
+    if rest[:1] in ("(", "{"):
+        rest = rest[1:].rstrip(" )}")
+    if _COMMAND.search(rest) and not _NO_RUN.match(rest):
+        if _ELSE.search(rest):
+            problems.error(place, "a command on one side of an else", "write the one that shall run alone")
+            return ""
+        problems.notice(place, "the command is behind a condition, and runs here in any case")
+    return rest
 
 
 def _parts(line: str) -> Iterator[str]:

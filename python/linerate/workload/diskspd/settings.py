@@ -23,6 +23,7 @@ from linerate.workload.units import size_text
 SECTOR_BYTES = 512
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
+_NEVER_ZERO = ("size_bytes", "random_grid", "stride", "interlocked_stride")
 _NUMBER_MAX = 1 << 62
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
@@ -121,6 +122,8 @@ def _take(
             value = next(words, "")  # sqlio takes the next word
         if row.form is ValueForm.NOTHING and value:
             problems.error(command.place, f"{shorten(word)}: {command.tool} has no such option", "correct it")
+        elif not value and row.key == "warmup_s":
+            values[row.key] = "0"  # as in diskspd
         elif not value and row.form in _NEEDS_VALUE:
             problems.error(
                 command.place,
@@ -188,6 +191,8 @@ class _Reader:
         self._check_together(random_percent, write_percent)
         self._check_strides()
         data = self._values.get("data", "")
+        if data.isdigit() and int(data) < self._block_bytes:
+            self._error(f"-Z{shorten(data)}: less than an I/O, which diskspd refuses", "write a larger size")
         if "," in data:
             self._error(
                 f"-Z{shorten(data)}: write data from a file is not made", "write -Zr, or a size alone"
@@ -259,6 +264,9 @@ class _Reader:
 
     def _size(self, key: str, default: int) -> int:
         text = self._values.get(key)
+        if text and key in _NEVER_ZERO and not text.strip("0bBkKmMgGtT"):
+            self._error(f"{key.removesuffix('_bytes').replace('_', ' ')} {text}: zero", "write 512 or more")
+            return default or SECTOR_BYTES
         return default if not text else self._bytes(text, key) or default or 1
 
     def _bytes(self, text: str, key: str) -> int:

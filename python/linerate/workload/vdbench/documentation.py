@@ -143,7 +143,7 @@ other hosts (`hd=`) are refused. Each thread of the file is a thread that waits 
   makes the folders, and makes and fills the files. It has 8 threads per FSD and blocks of 128k; `threads=`,
   `openflags=` and the first `xfersize=` of `fwd=format` change that.
 - **What is removed.** Only names that a structure has, and nothing behind a symbolic link. A run that writes asks first
-  if the anchor holds any other name, and `--overwrite FSD` says yes; the others stay in any case.
+  if the anchor holds anything, and `--overwrite FSD` says yes; other names stay in any case.
 - **Threads** of an FWD are divided by the number of its FSDs and of the RD's operations, at least one each.
 - **fwdrate=max** keeps the shares: with several workloads none gets more than 2000 operations ahead of its skew, so
   the slowest gates the run. A rate is an open loop, as with `iorate`.
