@@ -16,8 +16,7 @@ from linerate.results import WorkloadSource
 from linerate.run import Execution, LocalLoad, RunEvent, RunOutcome, carry_out
 from linerate.run.events import IntervalMeasured
 from linerate.san import Fault, load_topology
-from linerate.study.laboratory.fault_timeline import FaultTimeline
-from linerate.study.laboratory.faults import faults_of
+from linerate.study.laboratory.faults import FaultTimeline, faults_of
 from linerate.study.model import Workload
 from linerate.volumes import Cleared, Consent
 from linerate.workload import PlannedRun, RunPlan, RunSpec, StreamSpec, VolumeSpec

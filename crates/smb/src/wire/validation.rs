@@ -1,5 +1,5 @@
-//! `FSCTL_VALIDATE_NEGOTIATE_INFO` (MS-SMB2 2.2.31.4, 2.2.32.6): the client repeats, signed, what it offered, and the server
-//! what it chose. So a negotiation that was changed on its way is noticed in dialects without a hash of it.
+//! `FSCTL_VALIDATE_NEGOTIATE_INFO` (MS-SMB2 2.2.31.4, 2.2.32.6): the client repeats, signed, what it offered, and the
+//! server what it chose. So a negotiation that was changed on its way is noticed in dialects without a hash of it.
 
 use super::body::{IoctlRequest, IoctlResponse};
 use super::header::MessageHeader;

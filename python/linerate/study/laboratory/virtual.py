@@ -20,8 +20,7 @@ from linerate.run import VirtualSan, watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
 from linerate.settings import HOST, REPLICATION, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
-from linerate.study.laboratory.fault_timeline import FaultTimeline
-from linerate.study.laboratory.faults import faults_of
+from linerate.study.laboratory.faults import FaultTimeline, faults_of
 from linerate.study.laboratory.measure import LaboratoryRun, Placed, measure
 from linerate.study.laboratory.modelled import ModelledSan
 from linerate.study.laboratory.multipath import path_specs, paths_of

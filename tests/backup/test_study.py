@@ -11,9 +11,8 @@ from linerate.study.laboratory.backup import backup_request
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Study
 
+from tests.study.conftest import run_study
 from tests.support import need
-
-from .conftest import run_study
 
 TEXT = """\
 title = "An image on a share"
@@ -83,7 +82,7 @@ def test_settings_make_the_image() -> None:
     ("old", "new", "words"),
     [
         ('image = "8m"', 'image = "8000000"', "not a multiple of 64 KiB"),
-        ('phase = "full"', 'phase = "half"', "half"),
+        ('phase = "full"', 'phase = "half"', "input should be 'create', 'full'"),
         ('elapsed = "2s"', 'elapsed = "2s"\nfile = "chelsio.toml"', "an image backup, and a file"),
         ('warm_up = "0s"', 'warm_up = "steady"', "neither a search nor a warm-up"),
         ('topology = "nas-san"', 'topology = "eight-drives"\nclock = "virtual"', "no virtual SAN with a network"),
