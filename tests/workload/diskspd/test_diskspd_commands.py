@@ -83,6 +83,28 @@ def test_interlocked_threads_share_a_position() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "between_bytes", "align_bytes"),
+    [("-b8K -s8b", 57344, 8192), ("-b64K -s1M", 983040, 65536), ("-b8K -s12K", 4096, 4096),
+     ("-b8K -si64K -t4", 57344, 8192)],
+)  # fmt: skip
+def test_a_stride_is_the_way_from_one_begin_to_the_next(
+    options: str, between_bytes: int, align_bytes: int
+) -> None:
+    spec = only_run(command(f"diskspd {options} x"))
+    (stream,) = spec.streams
+    assert stream.stride is not None
+    assert (stream.stride.min_bytes, stream.stride.max_bytes) == (between_bytes, between_bytes)
+    assert (stream.random_percent, stream.align_bytes) == (100.0, align_bytes)
+    assert len(spec.volumes) == 1
+
+
+@pytest.mark.parametrize("options", ["-b8K -s", "-b8K -s8K", "-b8K -s1b", "-b8K -si", "-b8K"])
+def test_without_a_longer_stride_the_ios_follow_each_other(options: str) -> None:
+    (stream,) = only_run(command(f"diskspd {options} x")).streams
+    assert (stream.stride, stream.random_percent, stream.align_bytes) == (None, 0.0, None)
+
+
+@pytest.mark.parametrize(
     ("option", "expected"),
     [("-Sb", (False, False)), ("-Su", (True, False)), ("-S", (True, False)), ("-Sw", (False, True)),
      ("-Suw", (True, True)), ("-S -Sw", (True, True)), ("-Sh", (True, True)),
@@ -162,7 +184,13 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("diskspd -rd90/10 x", "-rd90/10 is not supported"),
         ("diskspd -Xprofile.xml", "the profile runs by itself"),
         ("diskspd -O4 x", "a queue that several targets share"),
-        ("diskspd -s128K x", "sequential I/Os follow each other"),
+        ("diskspd -s4K x", "less than an I/O, so that they overlap"),
+        ("diskspd -s100000 x", "not a multiple of 512"),
+        ("diskspd -Zabc x", "'abc': no size"),
+        ("diskspd -f1G -f2G x", "-f2G: given twice"),
+        ("diskspd -g100 -x x", "-g with -x"),
+        ("diskspd -n -a0,1 x", "-a with -n"),
+        ("diskspd -I9 x", "-I9: diskspd refuses it"),
         ("diskspd -p x", "-p is not supported"),
         ("diskspd -Sm x", "memory-mapped"),
         ("diskspd -b1000 x", "not a multiple of 512"),

@@ -7,8 +7,8 @@
 //! - If a wait was short and ended in a sleep, the thread polls twice as long next time, up to a limit. If it was longer
 //!   than the limit, half as long, down to nothing.
 //! - The limit is a few wake-ups, as measured on this machine once per process.
-//! - While it polls, it yields its CPU every few microseconds. If another thread used the CPU, it does not poll for a
-//!   while, each time for longer.
+//! - While it polls, it yields its CPU every few microseconds. If other threads use more than a small share of the CPU, it
+//!   does not poll for a while, each time for longer. Threads of the kernel that run now and then are no reason to sleep.
 //!
 //! So an idle thread sleeps, and a thread whose CPU is wanted by others does too. The time of polls that found nothing is
 //! counted ([`Waiter::polled_ns`]): it is CPU time that belongs to no I/O.
@@ -35,6 +35,10 @@ const POLL_MAX_NS: std::ops::RangeInclusive<u64> = 100_000..=200_000;
 const YIELD_EVERY_NS: u64 = 2_000;
 /// If a yield takes longer, another thread used the CPU.
 const TAKEN_NS: u64 = 20_000;
+/// The CPU is wanted if others used it for more than one part in so many of the recent time of polls.
+const WANTED_PARTS: u64 = 16;
+/// Recent: about the last so many nanoseconds of polls.
+const RECENT_NS: u64 = 20_000_000;
 /// How long a thread does not poll after its CPU was taken: at first, and at most.
 const PAUSE_FIRST_NS: u64 = 1_000_000;
 const PAUSE_MAX_NS: u64 = 256_000_000;
@@ -109,15 +113,17 @@ impl Waiter {
         out: &mut Vec<Completion<D::Socket>>,
     ) -> io::Result<bool> {
         let limit = if let Wait::Until(until) = wait { until } else { Nanos::MAX };
-        let (mut last, mut yielded) = (began, began);
-        let mut taken_at = None;
+        let (mut counted, mut last, mut yielded) = (began, began, began);
         let over = loop {
             if self.mode == WaitMode::Auto && last - yielded >= YIELD_EVERY_NS {
                 thread::yield_now();
                 yielded = driver.now();
                 if yielded - last > TAKEN_NS {
-                    taken_at = Some(yielded);
-                    break false;
+                    self.polled(last - counted);
+                    counted = yielded;
+                    if self.budget.taken(yielded, yielded - last) {
+                        return Ok(false);
+                    }
                 }
             }
             hint::spin_loop();
@@ -133,12 +139,13 @@ impl Waiter {
                 break false;
             }
         };
-        self.polled_ns += last - began;
-        self.budget.polled(last - began);
-        if let Some(now) = taken_at {
-            self.budget.taken(now);
-        }
+        self.polled(last - counted);
         Ok(over)
+    }
+
+    fn polled(&mut self, ns: u64) {
+        self.polled_ns += ns;
+        self.budget.polled(ns);
     }
 }
 
@@ -151,11 +158,13 @@ struct PollBudget {
     pause_ns: u64,
     /// Time of polls since the last pause.
     polled_ns: u64,
+    /// Recent time of polls, and the time for which others used the CPU between them.
+    recent_ns: (u64, u64),
 }
 
 impl PollBudget {
     fn new(max_ns: u64) -> Self {
-        Self { ns: 0, max_ns, paused_until: 0, pause_ns: PAUSE_FIRST_NS, polled_ns: 0 }
+        Self { ns: 0, max_ns, paused_until: 0, pause_ns: PAUSE_FIRST_NS, polled_ns: 0, recent_ns: (0, 0) }
     }
 
     fn at(&self, now: Nanos) -> u64 {
@@ -174,15 +183,25 @@ impl PollBudget {
     /// A series of polls took so long.
     fn polled(&mut self, ns: u64) {
         self.polled_ns += ns;
+        self.recent_ns.0 += ns;
+        if self.recent_ns.0 > RECENT_NS {
+            self.recent_ns = (self.recent_ns.0 / 2, self.recent_ns.1 / 2);
+        }
     }
 
-    /// Another thread used the CPU during a poll. If it polled for less time since the last pause than that was long, the
-    /// next pause is twice as long, else half as long.
-    fn taken(&mut self, now: Nanos) {
+    /// Other threads used the CPU for so long during a poll. True: they want it, so polls pause. If there were polls for
+    /// less time since the last pause than that was long, the next pause is twice as long, else half as long.
+    fn taken(&mut self, now: Nanos, ns: u64) -> bool {
+        self.recent_ns.1 += ns;
+        if WANTED_PARTS * self.recent_ns.1 <= self.recent_ns.0 {
+            return false;
+        }
+        self.recent_ns = (0, 0);
         let is_soon = std::mem::take(&mut self.polled_ns) < self.pause_ns;
         let pause_ns = if is_soon { 2 * self.pause_ns } else { self.pause_ns / 2 };
         self.pause_ns = pause_ns.clamp(PAUSE_FIRST_NS, PAUSE_MAX_NS);
         self.paused_until = now + self.pause_ns;
+        true
     }
 }
 
@@ -227,7 +246,9 @@ fn wake_up_ns() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAUSE_FIRST_NS, PAUSE_MAX_NS, POLL_FIRST_NS, PollBudget, poll_max_ns, wake_up_ns};
+    use super::{
+        PAUSE_FIRST_NS, PAUSE_MAX_NS, POLL_FIRST_NS, PollBudget, RECENT_NS, poll_max_ns, wake_up_ns,
+    };
 
     const MAX_NS: u64 = 100_000;
 
@@ -280,7 +301,7 @@ mod tests {
             let mut pause = || {
                 now += polls_for_ns;
                 budget.polled(polls_for_ns);
-                budget.taken(now);
+                assert!(budget.taken(now, polls_for_ns));
                 assert_eq!(budget.at(now), 0);
                 let mut later = (0..=PAUSE_MAX_NS / PAUSE_FIRST_NS).map(|ms| now + ms * PAUSE_FIRST_NS);
                 let until = later.find(|&at| budget.at(at) > 0).unwrap();
@@ -294,6 +315,23 @@ mod tests {
         let free = pauses(&mut budget, PAUSE_MAX_NS);
         assert!(free.windows(2).all(|pair| pair[1] == (pair[0] / 2).max(PAUSE_FIRST_NS)), "{free:?}");
         assert_eq!(free[9], PAUSE_FIRST_NS);
+    }
+
+    #[test]
+    fn a_thread_that_uses_little_of_the_cpu_ends_no_polls_and_one_that_uses_more_does() {
+        let outcomes = |away_ns: u64| -> usize {
+            let mut budget = busy();
+            // First the CPU is its own; then each millisecond of polls loses the CPU once.
+            budget.polled(RECENT_NS);
+            (1..=100)
+                .filter(|ms| {
+                    budget.polled(1_000_000);
+                    budget.taken(ms * 1_000_000, away_ns)
+                })
+                .count()
+        };
+        assert_eq!(outcomes(30_000), 0);
+        assert!(outcomes(300_000) > 10);
     }
 
     #[test]

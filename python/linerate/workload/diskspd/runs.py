@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from linerate.workload.diskspd.settings import CommandSettings
@@ -10,7 +11,7 @@ from linerate.workload.fio.volumes import unused_name
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
 from linerate.workload.problems import Problems
-from linerate.workload.spec import RunSpec, SizeMix, StreamSpec, ThinkTime, VolumeSpec
+from linerate.workload.spec import ByteSpan, RunSpec, SizeMix, StreamSpec, ThinkTime, VolumeSpec
 from linerate.workload.units import number_text, size_text
 
 _PATTERN_RATIO = 512.0
@@ -70,6 +71,8 @@ def _step(command: CommandSettings, volumes: Sequence[VolumeSpec], labels: set[s
 def _name(command: CommandSettings) -> str:
     """Such as `8k random 70% reads, 4 threads x 32`."""
     order = {0: "sequential", 100: "random"}.get(command.random_percent, f"{command.random_percent}% random")
+    if command.stride_bytes is not None:
+        order = f"each {size_text(command.stride_bytes)}"
     counts = {target.threads or command.threads for target in command.targets}
     threads = max(counts)
     return (
@@ -80,13 +83,19 @@ def _name(command: CommandSettings) -> str:
 
 def _stream(command: CommandSettings, volumes: Sequence[VolumeSpec]) -> StreamSpec:
     writes = command.read_percent < 100
+    skip, align = None, command.grid_bytes
+    if command.stride_bytes is not None:
+        bytes_between = command.stride_bytes - command.size_bytes
+        skip = ByteSpan(min_bytes=bytes_between, max_bytes=bytes_between)
+        align = math.gcd(command.stride_bytes, command.size_bytes)
     return StreamSpec(
         name=command.tool,
         volumes=tuple(volume.name for volume in volumes),
         sizes=SizeMix.one(command.size_bytes),
         read_percent=float(command.read_percent),
-        random_percent=float(command.random_percent),
-        align_bytes=command.grid_bytes,
+        random_percent=100.0 if skip else float(command.random_percent),
+        stride=skip,
+        align_bytes=align,
         think_time=ThinkTime(pause_s=command.pause_s, after_ios=command.burst) if command.pause_s else None,
         compression_ratio=_PATTERN_RATIO if writes and command.compresses else None,
     )

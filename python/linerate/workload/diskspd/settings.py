@@ -24,6 +24,8 @@ SECTOR_BYTES = 512
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
 _NEVER_ZERO = ("size_bytes", "random_grid", "stride", "interlocked_stride")
+_ONCE = ("end_bytes",)
+"""Options that diskspd takes once."""
 _NUMBER_MAX = 1 << 62
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
@@ -55,6 +57,8 @@ class CommandSettings:
     read_percent: int
     random_percent: int = 0
     grid_bytes: int | None = None
+    stride_bytes: int | None = None
+    """From one sequential I/O to the next; None: they follow each other."""
     is_interlocked: bool = False
     thread_stride_bytes: int = 0
     base_bytes: int = 0
@@ -117,6 +121,11 @@ def _take(
     value = word[1 + len(row.letters) :]
     if row.effect is OptionEffect.REFUSED:
         problems.error(command.place, f"{shorten(word)} is not supported: {row.meaning}")
+    elif row.values and value not in row.values:
+        accepted = f"write one of {', '.join(f'-{row.letters}{one}' for one in row.values)}"
+        problems.error(command.place, f"{shorten(word)}: {command.tool} refuses it", accepted)
+    elif row.effect is OptionEffect.NONE and row.key:
+        values[row.key] = value
     elif row.effect is OptionEffect.DOES:
         if not value and command.tool == "sqlio" and row.form is not ValueForm.NOTHING:
             value = next(words, "")  # sqlio takes the next word
@@ -133,7 +142,9 @@ def _take(
         elif row.key == "caching":
             values[row.key] = values.get(row.key, "") + (value or "u")
         else:
-            if values.get(row.key, value) != value:
+            if row.key in values and row.key in _ONCE:
+                problems.error(command.place, f"{shorten(word)}: given twice", f"write one -{row.letters}")
+            elif values.get(row.key, value) != value:
                 problems.notice(command.place, f"{shorten(word)}: given twice; the last one counts")
             values[row.key] = value
 
@@ -189,14 +200,9 @@ class _Reader:
         random_percent = self._percent("random_percent", 100 if "random_grid" in self._values else 0)
         write_percent = self._percent("write_percent", 0)
         self._check_together(random_percent, write_percent)
-        self._check_strides()
-        data = self._values.get("data", "")
-        if data.isdigit() and int(data) < self._block_bytes:
-            self._error(f"-Z{shorten(data)}: less than an I/O, which diskspd refuses", "write a larger size")
-        if "," in data:
-            self._error(
-                f"-Z{shorten(data)}: write data from a file is not made", "write -Zr, or a size alone"
-            )
+        if "parallel" in self._values and self._number("outstanding", 2) > 1:
+            self._error("-p is not supported: I/Os in flight go to different places", "write -o1 with it")
+        data = self._data()
         return CommandSettings(
             command=self._command,
             size_bytes=self._block_bytes,
@@ -207,6 +213,7 @@ class _Reader:
             read_percent=100 - write_percent,
             random_percent=random_percent,
             grid_bytes=self._grid() if random_percent else None,
+            stride_bytes=self._stride(),
             is_interlocked="interlocked_stride" in self._values,
             thread_stride_bytes=self._size("thread_stride_bytes", 0),
             base_bytes=base,
@@ -236,13 +243,29 @@ class _Reader:
             )
             self._error(f"{what}part one direction, here each I/O has its own", "leave one of them out")
 
-    def _check_strides(self) -> None:
-        for key, letters in (("stride", "s"), ("interlocked_stride", "si")):
-            if self._size(key, self._block_bytes) != self._block_bytes:
-                reason = f"-{letters}{self._values[key]} is not supported: sequential I/Os follow each other"
-                self._error(reason, f"write -{letters}")
-        if "parallel" in self._values and self._number("outstanding", 2) > 1:
-            self._error("-p is not supported: I/Os in flight go to different places", "write -o1 with it")
+    def _stride(self) -> int | None:
+        key = "interlocked_stride" if "interlocked_stride" in self._values else "stride"
+        if key not in self._values:
+            return None
+        letters, stride = _LETTERS[key], self._size(key, self._block_bytes)
+        if stride % SECTOR_BYTES:
+            what = f"-{letters}{self._values[key]}: not a multiple of {SECTOR_BYTES} bytes"
+            self._error(what, "disks move whole sectors")
+        elif stride < self._block_bytes:
+            what = f"-{letters}{self._values[key]} is not supported: less than an I/O, so that they overlap"
+            self._error(what, f"write -{letters}")
+        return stride if stride > self._block_bytes else None
+
+    def _data(self) -> str:
+        """The size of the write data; empty: none is given."""
+        data = self._values.get("data", "")
+        if "," in data:
+            self._error(
+                f"-Z{shorten(data)}: write data from a file is not made", "write -Zr, or a size alone"
+            )
+        elif data and self._bytes(data, "data") < self._block_bytes:
+            self._error(f"-Z{shorten(data)}: less than an I/O, which diskspd refuses", "write a larger size")
+        return data
 
     def _error(self, what: str, accepted: str) -> None:
         self._problems.error(self._command.place, f"{self._command.tool}: {what}", accepted)

@@ -36,7 +36,8 @@ class ValueForm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommandOption:
-    """One row. letters: as behind the `-`. key: the field of the command that gets the value; empty: none."""
+    """One row. letters: as behind the `-`. key: the field of the command that gets the value; empty: none. values: all
+    that the tool takes; empty: any of the form."""
 
     tool: ToolName
     letters: str
@@ -44,14 +45,22 @@ class CommandOption:
     meaning: str
     effect: OptionEffect = OptionEffect.DOES
     key: str = ""
+    values: tuple[str, ...] = ()
 
 
 def _does(tool: ToolName, letters: str, form: ValueForm, key: str, meaning: str) -> CommandOption:
     return CommandOption(tool, letters, form, meaning, OptionEffect.DOES, key)
 
 
-def _none(tool: ToolName, letters: str, meaning: str, form: ValueForm = ValueForm.ANYTHING) -> CommandOption:
-    return CommandOption(tool, letters, form, meaning, OptionEffect.NONE)
+def _none(
+    tool: ToolName,
+    letters: str,
+    meaning: str,
+    form: ValueForm = ValueForm.ANYTHING,
+    key: str = "",
+    values: tuple[str, ...] = (),
+) -> CommandOption:
+    return CommandOption(tool, letters, form, meaning, OptionEffect.NONE, key, values)
 
 
 def _refused(tool: ToolName, letters: str, reason: str) -> CommandOption:
@@ -67,8 +76,8 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("diskspd", "rs", ValueForm.PERCENT, "random_percent", "share of random I/Os; with reads or writes alone"),
     _refused("diskspd", "rd", "uneven places are not made; `range` and `hotband` of a TOML file are near to it"),
     _does("diskspd", "r", ValueForm.OPTIONAL_SIZE, "random_grid", "random places, on this grid (size of an I/O)"),
-    _does("diskspd", "si", ValueForm.OPTIONAL_SIZE, "interlocked_stride", "sequential, one position for all threads"),
-    _does("diskspd", "s", ValueForm.OPTIONAL_SIZE, "stride", "sequential; the stride is the size of an I/O"),
+    _does("diskspd", "si", ValueForm.OPTIONAL_SIZE, "interlocked_stride", "as `-s`, with one position for all threads"),
+    _does("diskspd", "s", ValueForm.OPTIONAL_SIZE, "stride", "sequential; from one I/O to the next (size of an I/O)"),
     _does("diskspd", "T", ValueForm.SIZE, "thread_stride_bytes", "distance of the threads' first places (0)"),
     _does("diskspd", "B", ValueForm.ANYTHING, "base", "first byte of the used part, and `:length`"),
     _does("diskspd", "c", ValueForm.SIZE, "create_bytes", "size of the file, which is made; else the used part"),
@@ -94,11 +103,11 @@ OPTIONS: tuple[CommandOption, ...] = (
     _none("diskspd", "R", "form of the results: `--diskspd-xml`"),
     _none("diskspd", "v", "more messages", ValueForm.NOTHING),
     _none("diskspd", "P", "progress"),
-    _none("diskspd", "a", "CPUs of the threads: `--cpus`"),
-    _none("diskspd", "n", "CPUs of the threads: `--cpus`", ValueForm.NOTHING),
+    _none("diskspd", "a", "CPUs of the threads: `--cpus`", key="affinity"),
+    _none("diskspd", "n", "CPUs of the threads: `--cpus`", ValueForm.NOTHING, key="no_affinity"),
     _none("diskspd", "l", "pages of the buffers", ValueForm.NOTHING),
-    _none("diskspd", "x", "how Windows reports an I/O", ValueForm.NOTHING),
-    _none("diskspd", "I", "priority of the I/Os in Windows"),
+    _none("diskspd", "x", "how Windows reports an I/O", ValueForm.NOTHING, key="completion_routines"),
+    _none("diskspd", "I", "priority of the I/Os in Windows", values=("1", "2", "3")),
     _none("diskspd", "e", "event tracing of Windows"),
     _refused("diskspd", "N", "memory-mapped I/O is not made"),
     _refused("diskspd", "O", "a queue that several targets share is not made; write -o"),
@@ -139,6 +148,8 @@ EXCLUSIVE: tuple[tuple[str, str], ...] = (
     ("thread_stride_bytes", "random_grid"),
     ("thread_stride_bytes", "random_percent"),
     ("all_threads", "threads"),
+    ("affinity", "no_affinity"),
+    ("rate", "completion_routines"),
 )
 """Keys of options that diskspd 2.2 refuses together."""
 
