@@ -120,8 +120,9 @@ impl Waiter {
                 yielded = driver.now();
                 if yielded - last > TAKEN_NS {
                     self.polled(last - counted);
-                    counted = yielded;
-                    if self.budget.taken(yielded, yielded - last) {
+                    let is_wanted = self.budget.taken(yielded, yielded - last);
+                    (counted, last) = (yielded, yielded);
+                    if is_wanted {
                         return Ok(false);
                     }
                 }
