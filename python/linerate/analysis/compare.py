@@ -18,6 +18,8 @@ from linerate.analysis.welch import mean, welch_interval
 from linerate.results import RunDirectory
 
 MARGIN_PERCENT = 5.0
+_Side = Sequence[Mapping[str, StepSummary]]
+"""The steps of each run of a side, by key."""
 
 
 def _quantile(q: float) -> Callable[[StepSummary], float | None]:
@@ -106,6 +108,9 @@ def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> RunCom
     """Compare side `b` with side `a` (the baseline), step by step by key."""
     sides = [[{step.step: step for step in summarise(run)} for run in side] for side in (a, b)]
     keys_a, keys_b = ([key for run in side for key in run] for side in sides)
+    if pair := _pair_of_imports([*a, *b], *sides):
+        sides = [[{pair: step} for run in side for step in run.values()] for side in sides]
+        keys_a = keys_b = [pair]
     common = [key for key in dict.fromkeys(keys_a) if key in set(keys_b)]
     return RunComparison(
         a=tuple(str(run.path) for run in a),
@@ -116,6 +121,18 @@ def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> RunCom
         differences=differences_between(a, b),
         warnings=tuple(_warnings(a, b)),
     )
+
+
+def _pair_of_imports(runs: Sequence[RunDirectory], a: _Side, b: _Side) -> str:
+    """The common name of the steps of runs that have one step each, where a tool of its own named one of them.
+
+    Empty where names decide: without an imported run, with several steps, and if the names are the same.
+    """
+    names = [list(dict.fromkeys(key for run in side for key in run)) for side in (a, b)]
+    single = all(len(run) == 1 for run in (*a, *b)) and all(len(side) == 1 for side in names)
+    if not single or names[0] == names[1] or all(run.manifest.imported is None for run in runs):
+        return ""
+    return f"{names[0][0]} / {names[1][0]}"
 
 
 def compare_values(metric: Metric, a: Sequence[float], b: Sequence[float]) -> MetricComparison:
@@ -139,9 +156,7 @@ def compare_values(metric: Metric, a: Sequence[float], b: Sequence[float]) -> Me
     )
 
 
-def _compare_step(
-    key: str, a: Sequence[Mapping[str, StepSummary]], b: Sequence[Mapping[str, StepSummary]]
-) -> StepComparison:
+def _compare_step(key: str, a: _Side, b: _Side) -> StepComparison:
     metrics = []
     for metric, read in METRICS:
         values_a, values_b = (
@@ -169,6 +184,14 @@ def _verdict(
     return f"{direction}{judged}" + (f", below the {MARGIN_PERCENT:g} % margin" if small else "")
 
 
+def _not_given(run: RunDirectory) -> str:
+    """What the tool of an imported run does not say."""
+    summaries = summarise(run)
+    missing = [metric.label for metric, read in METRICS if all(read(step) is None for step in summaries)]
+    words = run.manifest.imported.words if run.manifest.imported else ""
+    return f"imported from {words}, which does not give {', '.join(missing) or 'nothing'}"
+
+
 def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]:
     warnings = []
     fewest = min(len(a), len(b))
@@ -182,6 +205,8 @@ def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]
         )
     for side, runs in (("A", a), ("B", b)):
         for run in runs:
+            if run.manifest.imported is not None:
+                warnings.append(f"side {side}: {run.path}: {_not_given(run)}")
             validity = run.manifest.validity
             if validity is None or validity.stamp != "valid":
                 words = validity.words if validity else "not judged"
