@@ -40,15 +40,13 @@ def _tail_with_wait(step: StepSummary) -> float | None:
     return quantile.value_ms if quantile and quantile.reliable else None
 
 
+_QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
 METRICS: tuple[tuple[Metric, Callable[[StepSummary], float | None]], ...] = (
     (Metric("iops", "i/o rate", "IOPS", +1), lambda step: step.total.iops),
     (Metric("mib_s", "MB/sec", "MB/s", +1), lambda step: step.total.mib_s),
     (Metric("service_ms", "resp", "ms", -1), lambda step: step.total.mean_ms),
     (Metric("response_ms", "with wait", "ms", -1), _with_wait),
-    (Metric("p50_ms", "p50", "ms", -1), _quantile(0.5)),
-    (Metric("p95_ms", "p95", "ms", -1), _quantile(0.95)),
-    (Metric("p99_ms", "p99", "ms", -1), _quantile(0.99)),
-    (Metric("p999_ms", "p99.9", "ms", -1), _quantile(0.999)),
+    *((Metric(name, f"p{100 * q:g}", "ms", -1), _quantile(q)) for name, q in _QUANTILES.items()),
     (Metric("response_p99_ms", "p99 with wait", "ms", -1), _tail_with_wait),
     (Metric("queue_depth", "queue depth", "", 0), lambda step: step.queue_depth),
     (Metric("host_cpu_percent", "cpu% sys+u", "%", -1), lambda step: step.usage.cpu_busy_percent),
@@ -187,7 +185,14 @@ def _verdict(
 def _not_given(run: RunDirectory) -> str:
     """What the tool of an imported run does not say."""
     summaries = summarise(run)
-    missing = [metric.label for metric, read in METRICS if all(read(step) is None for step in summaries)]
+    missing = [
+        metric.label
+        for metric, read in METRICS
+        if all(
+            read(step) is None and step.total.quantile(_QUANTILES.get(metric.name, 0)) is None
+            for step in summaries
+        )
+    ]
     words = run.manifest.imported.words if run.manifest.imported else ""
     return f"imported from {words}, which does not give {', '.join(missing) or 'nothing'}"
 

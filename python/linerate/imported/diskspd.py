@@ -18,7 +18,7 @@ from linerate.imported.text import SourceText, shown
 from linerate.results import GivenFigures, GivenStep
 
 _RESULTS = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!DOCTYPE[^>]*>\s*)?<Results\b", re.DOTALL
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!DOCTYPE[^<]*(?:<![^<]*)*)?<Results\b", re.DOTALL
 )
 _DEPTH_MAX = 32
 _NODES_MAX = 2_000_000

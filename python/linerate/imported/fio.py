@@ -305,11 +305,9 @@ def _name(jobs: Sequence[_Job]) -> str:
     """The names of the jobs; of many, the first and how many there are."""
     names = list(dict.fromkeys(job.name for job in jobs))
     joined = " + ".join(names)
-    return (
-        joined
-        if len(joined) <= _NAME_CHARACTERS_MAX
-        else f"{names[0][:_NAME_CHARACTERS_MAX]} + {len(names) - 1} jobs"
-    )
+    if len(joined) <= _NAME_CHARACTERS_MAX:
+        return joined
+    return f"{names[0][:_NAME_CHARACTERS_MAX]} and {len(names) - 1} more"
 
 
 def _outstanding(jobs: Sequence[_Job]) -> int | None:

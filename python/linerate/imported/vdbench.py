@@ -7,6 +7,7 @@ writes are told apart where all I/Os have one size.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -203,9 +204,7 @@ def _interval_s(row: _Row, intervals: list[_Row]) -> float:
             row.line, "the length of an interval is not known: it takes two lines of intervals", _HINT
         )
     (first, begin_s), (last, end_s) = known[0], known[-1]
-    between_s = sum(
-        (after - before) % _DAY_S for (_, before), (_, after) in zip(known, known[1:], strict=False)
-    )
+    between_s = sum((after - before) % _DAY_S for (_, before), (_, after) in itertools.pairwise(known))
     length_s = between_s / (last - first)
     whole = round(length_s)
     if whole and abs(length_s - whole) <= _JITTER * whole:

@@ -73,9 +73,9 @@ def _imported(run: RunDirectory) -> Iterator[Doubt]:
     record = run.manifest.imported
     if record is not None:
         known = (
-            f"of all I/Os only {', '.join(f'p{percent}' for percent in record.percentiles)} can be compared"
+            f"percentiles other than {', '.join(f'p{percent}' for percent in record.percentiles)} are unknown"
             if record.percentiles
-            else "no percentile of all I/Os can be compared"
+            else "not every step has percentiles"
         )
         yield caution(
             f"imported from {record.words}: no histograms",

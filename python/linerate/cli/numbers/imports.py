@@ -81,10 +81,8 @@ def _places(read: Sequence[ReadFile], output: Path | None) -> list[Path | None]:
 
     if output is None:
         return [None] * len(read)
-    if len(read) == 1:
-        places = [output]
-    else:
-        places = [output / file_name(one.source.path.stem) for one in read]
+    several = len(read) > 1
+    places = [output / file_name(one.source.path.stem) if several else output for one in read]
     if len(set(places)) < len(places):
         raise UserError(
             "two of the files have the same name, and so would their run directories",
