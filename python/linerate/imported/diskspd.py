@@ -9,11 +9,11 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from xml.parsers import expat
 
 from linerate.errors import UserError
-from linerate.imported.record import ToolRun, ToolStep, figures
+from linerate.imported.record import ToolRun, ToolStep, figures, later
 from linerate.imported.text import SourceText, shown
 from linerate.results import GivenFigures, GivenStep
 
@@ -75,7 +75,7 @@ def read_diskspd(source: SourceText) -> ToolRun:
             continue
         load = asked[number - 1] if number <= len(asked) else None
         given = _Span(source, span).step(load)
-        ended = began and began + timedelta(seconds=given.seconds)
+        ended = later(began, given.seconds)
         steps.append(ToolStep(f"time span {number}", given, began, ended))
         began = ended
     if not steps:

@@ -14,11 +14,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-from linerate.imported.record import MIB, ToolRun, ToolStep, largest, weighted_mean
-from linerate.imported.text import SourceText, shown
+from linerate.imported.record import MIB, ToolRun, ToolStep, largest, later, weighted_mean
+from linerate.imported.text import FIGURE_MAX, SourceText, shown
 from linerate.results import GivenFigures, GivenStep
 
 _VERSION = '"fio version"'
@@ -130,6 +130,8 @@ class _Reader:
             what = f"is {type(value).__name__}, not a number"
         elif not math.isfinite(value):
             what = f"is {value}, not a number"
+        elif value > FIGURE_MAX:
+            what = "is too large"
         elif value < 0:
             what = f"is {value:g}: negative"
         else:
@@ -259,8 +261,8 @@ def _step(jobs: Sequence[_Job], document_ended: datetime | None) -> ToolStep:
     seconds = max(job.seconds for job in jobs)
     parts = [side for side in (*reads, *writes, *mixed) if side.ios]
     starts = [start for job in jobs if (start := job.started_at()) is not None]
-    ended = min(starts) + timedelta(seconds=seconds) if starts else document_ended
-    began = min(starts) if starts else ended and ended - timedelta(seconds=seconds)
+    ended = later(min(starts), seconds) if starts else document_ended
+    began = min(starts) if starts else later(document_ended, -seconds)
     failed = [f"{job.name}: {os.strerror(job.error)} (error {job.error})" for job in jobs if job.error]
     return ToolStep(
         name=_name(jobs),

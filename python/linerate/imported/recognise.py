@@ -11,7 +11,7 @@ from linerate.imported.diskspd import is_diskspd, read_diskspd
 from linerate.imported.fio import is_fio, read_fio
 from linerate.imported.iometer import is_iometer, read_iometer
 from linerate.imported.record import ToolRun
-from linerate.imported.text import SourceText, read_source
+from linerate.imported.text import FIGURE_MAX, SourceText, read_source, shown
 from linerate.imported.vdbench import is_vdbench, read_vdbench
 
 
@@ -55,7 +55,14 @@ def read_file(path: Path, kind: str | None = None) -> ReadFile:
     found = KINDS[kind] if kind is not None else _recognised(source)
     if kind is not None and not found.fits(source.text):
         raise source.refuse(0, f"this is not {found.title}", "leave --as out, or name another file")
-    return ReadFile(source, found, found.read(source))
+    run = found.read(source)
+    for step in run.steps:
+        total = step.given.total
+        if max(total.ios, total.bytes, step.given.seconds) > FIGURE_MAX:
+            raise source.refuse(
+                0, f"{shown(step.name)}: its counts are too large", "give the file as the tool wrote it"
+            )
+    return ReadFile(source, found, run)
 
 
 def _recognised(source: SourceText) -> Kind:

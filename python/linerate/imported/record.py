@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from linerate.results import GivenFigures, GivenStep
 
@@ -62,6 +62,14 @@ def figures(
         errors=errors,
         percentiles_ms=percentiles_ms or {},
     )
+
+
+def later(at: datetime | None, seconds: float) -> datetime | None:
+    """A time after another. None without it, and beyond the calendar."""
+    try:
+        return None if at is None else at + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
 
 
 def weighted_mean(parts: Sequence[tuple[int, float | None]]) -> float | None:

@@ -14,8 +14,10 @@ from linerate.errors import UserError
 FILE_BYTES_MAX = 256 << 20
 LINE_CHARACTERS_MAX = 1 << 20
 """Of a file that is read line by line."""
+FIGURE_MAX = 1e18
+"""No count, size or time of a run is larger; 64 bits hold it."""
 _SHOWN_MAX = 40
-_NUMBER = re.compile(r"\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
+_NUMBER = re.compile(r"\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,10 @@ class SourceText:
                 else "is no number"
             )
             raise self.refuse(line, f"{name}: {shown(written)} {what}", "give the file as the tool wrote it")
+        if value > FIGURE_MAX:
+            raise self.refuse(
+                line, f"{name}: {shown(written)} is too large", "give the file as the tool wrote it"
+            )
         return value
 
     def whole(self, line: int, name: str, text: str) -> int:
@@ -72,6 +78,11 @@ def shown(text: str) -> str:
     """A text in an error: short, and in one line."""
     short = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
     return repr(short) if short else "an empty text"
+
+
+def printable(text: str) -> str:
+    """A name or a value from a file, in one line, without what terminals obey and files cannot hold."""
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
 def read_source(path: Path) -> SourceText:

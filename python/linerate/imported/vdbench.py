@@ -11,9 +11,9 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from linerate.imported.record import MIB, ToolRun, ToolStep
+from linerate.imported.record import MIB, ToolRun, ToolStep, later
 from linerate.imported.text import SourceText, read_source, shown
 from linerate.results import GivenFigures, GivenStep
 
@@ -183,7 +183,7 @@ def _step(row: _Row, intervals: list[_Row]) -> ToolStep:
             cpu_system_percent=kernel,
             load=_load(row, name),
         ),
-        started_at=began and began - timedelta(seconds=length_s),
+        started_at=later(began, -length_s),
         ended_at=row.at(),
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from linerate.imported.recognise import ReadFile
 from linerate.imported.record import ToolStep
+from linerate.imported.text import printable
 from linerate.results import GivenStep, ImportedRecord, RunDirectory, RunWriter, WorkloadSource
 from linerate.results.writer import Judge
 
@@ -36,14 +38,16 @@ def write_imported(
     `now` is the time of the run where the file tells none. A step that did not end well makes the run a failed one.
     Raises RunExistsError, HostError.
     """
-    steps = read.run.steps
+    steps = [_printable(step) for step in read.run.steps]
     clock = _Clock(min((step.started_at for step in steps if step.started_at is not None), default=now))
     writer = RunWriter.create(
         path,
-        name=read.source.path.stem,
-        workload=WorkloadSource(name=read.source.path.name, format=read.kind.title, text=_load_text(steps)),
-        environment={"host.name": read.run.host} if read.run.host else {},
-        versions={read.run.tool: read.run.version} if read.run.version else {},
+        name=printable(read.source.path.stem),
+        workload=WorkloadSource(
+            name=printable(read.source.path.name), format=read.kind.title, text=_load_text(steps)
+        ),
+        environment={"host.name": printable(read.run.host)} if read.run.host else {},
+        versions={read.run.tool: printable(read.run.version)} if read.run.version else {},
         command=command,
         imported=_record(read),
         now=clock,
@@ -58,12 +62,23 @@ def write_imported(
         return writer.close("failed" if failed else "complete", failed, judge=judge)
 
 
+def _printable(step: ToolStep) -> ToolStep:
+    """The step with names that files and terminals take."""
+    load = {printable(name): printable(value) for name, value in step.given.load.items()}
+    return replace(
+        step,
+        name=printable(step.name),
+        given=step.given.model_copy(update={"load": load}),
+        failed=printable(step.failed),
+    )
+
+
 def _record(read: ReadFile) -> ImportedRecord:
     given = [step.given for step in read.run.steps]
     return ImportedRecord(
         tool=read.run.tool,
-        version=read.run.version,
-        file=read.source.path.name,
+        version=printable(read.run.version),
+        file=printable(read.source.path.name),
         sha256=read.source.sha256,
         figures=("ios", "bytes", "iops", "mib_s", *_known(given)),
         percentiles=tuple(_in_all([list(step.total.percentiles_ms) for step in given])),
