@@ -1,4 +1,4 @@
-"""Files that are damaged, hostile, or of another kind: one clear error, with the file and where it can be said the line."""
+"""Files that are damaged, hostile, or of another kind: one clear error that names the file, and the line if known."""
 
 from __future__ import annotations
 
