@@ -16,7 +16,7 @@ from linerate.imported.vdbench import is_vdbench, read_vdbench
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ResultFormat:
     """A kind of file: what it is called, whether a text is one, and its reader."""
 
     title: str
@@ -24,11 +24,11 @@ class Kind:
     read: Callable[[SourceText], ToolRun]
 
 
-KINDS: Mapping[str, Kind] = {
-    "fio": Kind("fio's JSON", is_fio, read_fio),
-    "vdbench": Kind("vdbench's flatfile.html", is_vdbench, read_vdbench),
-    "iometer": Kind("Iometer's CSV", is_iometer, read_iometer),
-    "diskspd": Kind("diskspd's XML", is_diskspd, read_diskspd),
+KINDS: Mapping[str, ResultFormat] = {
+    "fio": ResultFormat("fio's JSON", is_fio, read_fio),
+    "vdbench": ResultFormat("vdbench's flatfile.html", is_vdbench, read_vdbench),
+    "iometer": ResultFormat("Iometer's CSV", is_iometer, read_iometer),
+    "diskspd": ResultFormat("diskspd's XML", is_diskspd, read_diskspd),
 }
 _NOT_READ = (
     ("Command Line: ", "Input parameters:", "a text result of diskspd", "run diskspd with -Rxml"),
@@ -42,7 +42,7 @@ class ReadFile:
     """A file that was read."""
 
     source: SourceText
-    kind: Kind
+    kind: ResultFormat
     run: ToolRun
 
 
@@ -65,7 +65,7 @@ def read_file(path: Path, kind: str | None = None) -> ReadFile:
     return ReadFile(source, found, run)
 
 
-def _recognised(source: SourceText) -> Kind:
+def _recognised(source: SourceText) -> ResultFormat:
     for kind in KINDS.values():
         if kind.fits(source.text):
             return kind
