@@ -4,7 +4,7 @@ Open `recognise.py` first: it tells the tool from the content of a file. `fio.py
 `diskspd.py` read one format each, `write.py` makes the run directory. A figure that a file does not give is None.
 """
 
-from linerate.imported.recognise import KINDS, ResultFormat, ReadFile, read_file
+from linerate.imported.recognise import KINDS, ReadFile, ResultFormat, read_file
 from linerate.imported.write import write_imported
 
-__all__ = ["KINDS", "ResultFormat", "ReadFile", "read_file", "write_imported"]
+__all__ = ["KINDS", "ReadFile", "ResultFormat", "read_file", "write_imported"]
