@@ -84,7 +84,7 @@ PYTHON_LAYERS = (
     {"settings"},
     {"lab"},
     {"analysis"},
-    {"run"},
+    {"run", "imported"},
     {"cluster", "probe", "scale", "backup"},
     {"study"},
     {"history", "advice"},

@@ -14,6 +14,8 @@ _NOT_OF_FILES = frozenset({"cache-sized-volume", "closed-loop", "depth-missed"})
 """Rules that mean nothing for a file system workload: its threads wait for shares, rates and files."""
 _NOT_OF_FORMATS = frozenset({"not-steady", "thin-tail", "too-few-intervals", "too-short", "warmup-too-short"})
 """Rules about times, of a run that ends when it is done."""
+_OF_IMPORTS = frozenset({"no-io", "io-errors", "thin-tail"})
+"""The only rules whose figures an imported run may have."""
 
 
 def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None) -> Validity:
@@ -28,7 +30,7 @@ def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None)
         findings += [
             _finding(rule.id, doubt, summary.step)
             for rule in STEP_RULES
-            if rule.id not in left_out
+            if rule.id not in left_out and (view.record.given is None or rule.id in _OF_IMPORTS)
             for doubt in rule.judge(view)
         ]
     stamps = {_STAMP[finding.severity] for finding in findings}

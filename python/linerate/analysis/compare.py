@@ -18,6 +18,8 @@ from linerate.analysis.welch import mean, welch_interval
 from linerate.results import RunDirectory
 
 MARGIN_PERCENT = 5.0
+_Side = Sequence[Mapping[str, StepSummary]]
+"""The steps of each run of a side, by key."""
 
 
 def _quantile(q: float) -> Callable[[StepSummary], float | None]:
@@ -38,15 +40,13 @@ def _tail_with_wait(step: StepSummary) -> float | None:
     return quantile.value_ms if quantile and quantile.reliable else None
 
 
+_QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
 METRICS: tuple[tuple[Metric, Callable[[StepSummary], float | None]], ...] = (
     (Metric("iops", "i/o rate", "IOPS", +1), lambda step: step.total.iops),
     (Metric("mib_s", "MB/sec", "MB/s", +1), lambda step: step.total.mib_s),
     (Metric("service_ms", "resp", "ms", -1), lambda step: step.total.mean_ms),
     (Metric("response_ms", "with wait", "ms", -1), _with_wait),
-    (Metric("p50_ms", "p50", "ms", -1), _quantile(0.5)),
-    (Metric("p95_ms", "p95", "ms", -1), _quantile(0.95)),
-    (Metric("p99_ms", "p99", "ms", -1), _quantile(0.99)),
-    (Metric("p999_ms", "p99.9", "ms", -1), _quantile(0.999)),
+    *((Metric(name, f"p{100 * q:g}", "ms", -1), _quantile(q)) for name, q in _QUANTILES.items()),
     (Metric("response_p99_ms", "p99 with wait", "ms", -1), _tail_with_wait),
     (Metric("queue_depth", "queue depth", "", 0), lambda step: step.queue_depth),
     (Metric("host_cpu_percent", "cpu% sys+u", "%", -1), lambda step: step.usage.cpu_busy_percent),
@@ -106,6 +106,9 @@ def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> RunCom
     """Compare side `b` with side `a` (the baseline), step by step by key."""
     sides = [[{step.step: step for step in summarise(run)} for run in side] for side in (a, b)]
     keys_a, keys_b = ([key for run in side for key in run] for side in sides)
+    if pair := _pair_of_imports([*a, *b], *sides):
+        sides = [[{pair: step} for run in side for step in run.values()] for side in sides]
+        keys_a = keys_b = [pair]
     common = [key for key in dict.fromkeys(keys_a) if key in set(keys_b)]
     return RunComparison(
         a=tuple(str(run.path) for run in a),
@@ -116,6 +119,18 @@ def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> RunCom
         differences=differences_between(a, b),
         warnings=tuple(_warnings(a, b)),
     )
+
+
+def _pair_of_imports(runs: Sequence[RunDirectory], a: _Side, b: _Side) -> str:
+    """The common name of the steps of runs that have one step each, where a tool of its own named one of them.
+
+    Empty where names decide: without an imported run, with several steps, and if the names are the same.
+    """
+    names = [list(dict.fromkeys(key for run in side for key in run)) for side in (a, b)]
+    single = all(len(run) == 1 for run in (*a, *b)) and all(len(side) == 1 for side in names)
+    if not single or names[0] == names[1] or all(run.manifest.imported is None for run in runs):
+        return ""
+    return f"{names[0][0]} / {names[1][0]}"
 
 
 def compare_values(metric: Metric, a: Sequence[float], b: Sequence[float]) -> MetricComparison:
@@ -139,9 +154,7 @@ def compare_values(metric: Metric, a: Sequence[float], b: Sequence[float]) -> Me
     )
 
 
-def _compare_step(
-    key: str, a: Sequence[Mapping[str, StepSummary]], b: Sequence[Mapping[str, StepSummary]]
-) -> StepComparison:
+def _compare_step(key: str, a: _Side, b: _Side) -> StepComparison:
     metrics = []
     for metric, read in METRICS:
         values_a, values_b = (
@@ -169,6 +182,21 @@ def _verdict(
     return f"{direction}{judged}" + (f", below the {MARGIN_PERCENT:g} % margin" if small else "")
 
 
+def _not_given(run: RunDirectory) -> str:
+    """What the tool of an imported run does not say."""
+    summaries = summarise(run)
+    missing = [
+        metric.label
+        for metric, read in METRICS
+        if all(
+            read(step) is None and step.total.quantile(_QUANTILES.get(metric.name, 0)) is None
+            for step in summaries
+        )
+    ]
+    words = run.manifest.imported.words if run.manifest.imported else ""
+    return f"imported from {words}, which does not give {', '.join(missing) or 'nothing'}"
+
+
 def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]:
     warnings = []
     fewest = min(len(a), len(b))
@@ -182,6 +210,8 @@ def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]
         )
     for side, runs in (("A", a), ("B", b)):
         for run in runs:
+            if run.manifest.imported is not None:
+                warnings.append(f"side {side}: {run.path}: {_not_given(run)}")
             validity = run.manifest.validity
             if validity is None or validity.stamp != "valid":
                 words = validity.words if validity else "not judged"

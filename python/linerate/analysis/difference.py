@@ -76,7 +76,8 @@ def step_facts(step: StepRecord) -> Iterator[tuple[str, str]]:
 
     Left out is what differs between any two runs. A path occurs several times where volumes differ.
     """
-    for path, value in (*_flat("asked", step.spec), *_flat("used", step.facts)):
+    load = step.given.load if step.given is not None else step.spec
+    for path, value in (*_flat("asked", load), *_flat("used", step.facts)):
         if path != _CURVE_RATE or not is_curve_point(step):
             yield path, value
 

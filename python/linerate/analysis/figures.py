@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from linerate.analysis.summary import GIB, StepSummary
+from linerate.analysis.summary import GIB, StepSummary, measured
 
 WIRE_BYTES_PER_FRAME = (
     24  # check sequence, preamble, gap: a line is busy with them, a counter does not see them
@@ -54,7 +54,7 @@ def figures_of(
     line_rates_bits_per_s: Mapping[str, float] | None = None,
     lan_mib_s: float | None = None,
 ) -> dict[str, float]:
-    """The figures of one step.
+    """The figures of one step of a run of Linerate.
 
     Args:
         summary: the step, warm-up left out.
@@ -70,7 +70,7 @@ def figures_of(
     figures = dict(_load(summary))
     figures.update(_cpu(counters, counted_s))
     figures.update(_tcp(counters, lan=lan_mib_s is not None))
-    if (again := _retransmits(figures, summary.read_percent)) is not None:
+    if (again := _retransmits(figures, measured(summary.read_percent))) is not None:
         figures["retransmit_percent"] = again
     figures.update(_links(counters, line_rates_bits_per_s or {}, counted_s))
     figures.update(_fabric(counters, counted_s))
@@ -105,10 +105,10 @@ def _load(summary: StepSummary) -> Iterator[tuple[str, float]]:
         yield "ios", total.ios
         yield "iops", total.iops
         yield "mib_s", total.mib_s
-        yield "response_ms", summary.answer_mean_ms
-        yield "queue_depth", total.queue_depth
+        yield "response_ms", measured(summary.answer_mean_ms)
+        yield "queue_depth", measured(total.queue_depth)
         yield "io_bytes", total.bytes / total.ios
-        yield "read_percent", summary.read_percent
+        yield "read_percent", measured(summary.read_percent)
         if summary.rate_asked_iops is not None:
             yield "asked_iops", summary.rate_asked_iops
         for name, q in (("p50_ms", 0.5), ("p95_ms", 0.95), ("p99_ms", 0.99)):

@@ -3,19 +3,28 @@
 Everything is derived from sums and merged distributions over the measured time. MB/s means 2^20 bytes per
 second. Latencies are service times (submit to complete) in milliseconds unless a name says response (intended
 start to complete). The queue depth is the achieved one: the sum of all service times over the elapsed time,
-as vdbench reports it.
+as vdbench reports it. The figures of an imported run are those of its tool.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from typing import Any, TypeVar
 
 import polars as pl
 
-from linerate.results import IntervalSample, LatencyHistogram, RunDirectory, StepRecord
+from linerate.errors import InternalError
+from linerate.results import (
+    GivenFigures,
+    GivenStep,
+    IntervalSample,
+    LatencyHistogram,
+    RunDirectory,
+    StepRecord,
+)
 from linerate.results.histogram import merged
 from linerate.results.manifest import State
 from linerate.results.sample import OPS, LatencyKind, Op, Usage
@@ -25,6 +34,7 @@ GIB = 1 << 30
 NS_PER_MS = 1e6
 QUANTILES = (0.5, 0.95, 0.99, 0.999)
 RELIABLE_BEYOND = 100
+_Figure = TypeVar("_Figure", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +61,19 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True)
 class OpSummary:
-    """Reads, writes or both over some time."""
+    """Reads, writes or both over some time. None is what another tool does not give."""
 
     ios: int
     bytes: int
-    errors: int
+    errors: int | None
     iops: float
     mib_s: float
-    mean_ms: float
-    stddev_ms: float
-    max_ms: float
-    response_mean_ms: float
-    response_max_ms: float
-    queue_depth: float
+    mean_ms: float | None
+    stddev_ms: float | None
+    max_ms: float | None
+    response_mean_ms: float | None
+    response_max_ms: float | None
+    queue_depth: float | None
     quantiles: tuple[Quantile, ...] = ()
     response_quantiles: tuple[Quantile, ...] = ()
 
@@ -86,19 +96,19 @@ class UsageSummary:
 
     cpu_busy_percent: float | None
     cpu_system_percent: float | None
-    load_cpu_s: float
-    load_cores: float
-    polling_cores: float
+    load_cpu_s: float | None
+    load_cores: float | None
+    polling_cores: float | None
     cycles_per_byte: float | None
     host_cycles_per_byte: float | None
     cpu_us_per_io: float | None
-    retransmits: int
+    retransmits: int | None
     retransmits_percent: float | None
     rwnd_limited_percent: float | None
     sndbuf_limited_percent: float | None
-    rtt_us_mean: float
-    late_arrivals: int
-    backlog_max: int
+    rtt_us_mean: float | None
+    late_arrivals: int | None
+    backlog_max: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +141,10 @@ class StepSummary:
     volumes: tuple[PartSummary, ...] = ()
     streams: tuple[PartSummary, ...] = ()
     rate_asked_iops: float | None = None
+    read_percent_given: float | None = None
 
     @property
-    def queue_depth(self) -> float:
+    def queue_depth(self) -> float | None:
         """Achieved queue depth over all volumes."""
         return self.total.queue_depth
 
@@ -143,7 +154,7 @@ class StepSummary:
         return self.rate_asked_iops is not None
 
     @property
-    def answer_mean_ms(self) -> float:
+    def answer_mean_ms(self) -> float | None:
         """What an application waits on average: response time of a paced load, service time of any other."""
         return self.total.response_mean_ms if self.paced else self.total.mean_ms
 
@@ -152,9 +163,20 @@ class StepSummary:
         return self.total.response_quantile(q) if self.paced else self.total.quantile(q)
 
     @property
-    def read_percent(self) -> float:
-        """Share of reads in the I/Os; 0 without I/O."""
+    def read_percent(self) -> float | None:
+        """Share of reads in the I/Os; 0 without I/O. None where another tool does not give it."""
+        if self.read_percent_given is not None:
+            return self.read_percent_given
+        if self.total.ios and self.read is None and self.write is None:
+            return None
         return 100 * self.read.ios / self.total.ios if self.read and self.total.ios else 0.0
+
+
+def measured(figure: _Figure | None) -> _Figure:
+    """A figure that every run of Linerate has. Raises InternalError for one that another tool did not give."""
+    if figure is None:
+        raise InternalError("a figure of an imported run is used that its tool does not give")
+    return figure
 
 
 @dataclass(slots=True)
@@ -193,6 +215,8 @@ def summarise(run: RunDirectory) -> tuple[StepSummary, ...]:
 
 def summarise_step(run: RunDirectory, record: StepRecord) -> StepSummary:
     """The summary of one step of a run."""
+    if record.given is not None:
+        return _summary_of_given(record, record.given)
     usage = run.measured_usage(record.key)
     seconds = float((usage["end_s"] - usage["start_s"]).sum()) if usage.height else 0.0
     sums = dict(_sums_by(run.measured_rows(record.key), ("op",)))
@@ -227,6 +251,55 @@ def summarise_step(run: RunDirectory, record: StepRecord) -> StepSummary:
         streams=_streams(run, record.key, seconds),
         rate_asked_iops=rate_asked(record.spec),
     )
+
+
+def _summary_of_given(record: StepRecord, given: GivenStep) -> StepSummary:
+    """The figures of another tool, as they are."""
+    nothing = UsageSummary(*[None] * len(fields(UsageSummary)))
+    usage = replace(
+        nothing, cpu_busy_percent=given.cpu_busy_percent, cpu_system_percent=given.cpu_system_percent
+    )
+    return StepSummary(
+        step=record.key,
+        name=record.name,
+        label=record.label,
+        for_loops=record.for_loops,
+        requested_rate=record.requested_rate,
+        state=record.state,
+        seconds=given.seconds,
+        intervals=0,
+        total=_op_of_given(given.total),
+        read=_op_of_given(given.read) if given.read else None,
+        write=_op_of_given(given.write) if given.write else None,
+        queue_depth_asked=given.outstanding,
+        usage=usage,
+        read_percent_given=given.read_percent,
+    )
+
+
+def _op_of_given(figures: GivenFigures) -> OpSummary:
+    """The queue depth follows from rate and mean time, as that of our own runs does."""
+    mean_ms = figures.mean_ms
+    quantiles = sorted((_share_of(name), ms) for name, ms in figures.percentiles_ms.items())
+    return OpSummary(
+        ios=figures.ios,
+        bytes=figures.bytes,
+        errors=figures.errors,
+        iops=figures.iops,
+        mib_s=figures.mib_s,
+        mean_ms=mean_ms,
+        stddev_ms=figures.stddev_ms,
+        max_ms=figures.max_ms,
+        response_mean_ms=None,
+        response_max_ms=None,
+        queue_depth=None if mean_ms is None else figures.iops * mean_ms / 1000,
+        quantiles=tuple(Quantile(q, ms, figures.ios - math.ceil(q * figures.ios)) for q, ms in quantiles),
+    )
+
+
+def _share_of(text: str) -> float:
+    """`99.9` -> 0.999, the float that `QUANTILES` has."""
+    return float(Decimal(text) / 100)
 
 
 def summarise_interval(interval: IntervalSample, step: str = "") -> StepSummary:

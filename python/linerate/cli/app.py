@@ -23,7 +23,7 @@ from linerate.cli.hosts import verbs as hosts
 from linerate.cli.job import presets
 from linerate.cli.lab import verbs as lab
 from linerate.cli.limits import probe, scale
-from linerate.cli.numbers import compare, export, history
+from linerate.cli.numbers import compare, export, history, imports
 from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
 from linerate.errors import HostError, LinerateError, UserError, is_full_disk
@@ -55,6 +55,7 @@ app.command("check")(check.check)
 app.command("advise")(advise.advise)
 app.command("compare")(compare.compare)
 app.command("export")(export.export)
+app.command("import")(imports.import_results)
 app.command("history")(history.history)
 app.command("settings")(settings.settings)
 app.command("schema")(schema.schema)

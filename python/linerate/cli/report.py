@@ -66,6 +66,11 @@ def report(
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
+    if of_runs is not None and opened.manifest.imported is not None:
+        raise UserError(
+            f"an imported run has no {of_runs}: its intervals and histograms are not known",
+            f"use {opened.manifest.imported.file}, which it was read from",
+        )
     files = [path for path in (fio_json, iometer_csv, diskspd_xml) if path is not None]
     consent_to_replace(files, overwrite)
     # The stamp is that of the day the run was closed, unless its files are no longer what they were then.

@@ -33,7 +33,12 @@ _OF_VOLUME = (
 
 
 def step_identity(step: StepRecord) -> str:
-    """A digest of the workload of a step. Steps of one run with equal loads differ by their key."""
+    """A digest of the workload of a step. Steps of one run with equal loads differ by their key.
+
+    The load of an imported step is what its tool was asked for.
+    """
+    if step.given is not None:
+        return digest({"step": step.key, "load": step.given.load})
     load = workload_of(step.spec)
     if is_curve_point(step):
         load["arrival"] = {**load.get("arrival", {}), "rate_iops": None}

@@ -10,7 +10,7 @@ from typing import Any
 from linerate import _core
 from linerate.analysis import summarise_interval
 from linerate.analysis.limits.wire import MSS_USUAL_BYTES
-from linerate.analysis.summary import StepSummary
+from linerate.analysis.summary import StepSummary, measured
 from linerate.errors import HostError
 from linerate.probe.evidence import Tcp, TrialResult
 from linerate.probe.tcp_state import TcpWatch
@@ -128,13 +128,13 @@ def _measured(
         trial=trial,
         iops=total.iops,
         mb_s=total.bytes / summary.seconds / 1e6,
-        p50_ms=p50.value_ms if p50 else total.mean_ms,
-        p99_ms=p99.value_ms if p99 else total.max_ms,
-        load_cores=summary.usage.load_cores,
+        p50_ms=p50.value_ms if p50 else measured(total.mean_ms),
+        p99_ms=p99.value_ms if p99 else measured(total.max_ms),
+        load_cores=measured(summary.usage.load_cores),
         workers=int(facts.get("workers") or 0),
         host_busy_percent=summary.usage.cpu_busy_percent,
         tcp=Tcp(
-            rtt_us=summary.usage.rtt_us_mean,
+            rtt_us=measured(summary.usage.rtt_us_mean),
             sent_segments=usage.data_segments_sent,
             retransmits=usage.retransmits,
             received_segments=round(usage.bytes_received / max(1, session.get("snd_mss") or MSS_USUAL_BYTES)),

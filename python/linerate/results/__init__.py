@@ -6,6 +6,7 @@
 from linerate.results.environment import collect_environment
 from linerate.results.errors import NotARunError, RunClosedError, RunDamagedError, RunExistsError
 from linerate.results.histogram import LatencyHistogram
+from linerate.results.imported import GivenFigures, GivenStep, ImportedRecord
 from linerate.results.manifest import (
     Finding,
     IometerRecord,
@@ -36,6 +37,9 @@ __all__ = [
     "ArrayRow",
     "CounterRow",
     "Finding",
+    "GivenFigures",
+    "GivenStep",
+    "ImportedRecord",
     "IntervalSample",
     "IometerRecord",
     "IometerWorkerRecord",

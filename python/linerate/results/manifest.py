@@ -14,10 +14,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from linerate.model import Model
+from linerate.results.imported import GivenStep, ImportedRecord
 
 FORMAT = "linerate-run"
-FORMAT_VERSION = 2
-"""2: the stamp and the severity between `valid` and `void` are called `caution`; format 1 called them `suspect`."""
+FORMAT_VERSION = 3
+"""2: the stamp and the severity between `valid` and `void` are called `caution`; format 1 called them `suspect`.
+
+3: a run may be imported from another tool; its figures are in the manifest, and its tables are empty."""
 
 State = Literal["running", "complete", "failed", "interrupted"]
 
@@ -81,7 +84,8 @@ class StepRecord(_Record):
     vdbench's histogram report, in microseconds; none: vdbench's own. `jobs` are those of a fio job file, `iometer`
     is what an Iometer configuration says of the step. `san` is the network under test and its settings as read back;
     `counters` is what hosts, ports, switches and arrays counted over the measured time, units in the names, a name in
-    `_max` being a high-water mark. Both are empty if the network was not watched.
+    `_max` being a high-water mark. Both are empty if the network was not watched. `given` has the figures of a step of
+    another tool, whose `spec` is empty.
     """
 
     key: str
@@ -92,6 +96,7 @@ class StepRecord(_Record):
     histogram_us: tuple[int, ...] = ()
     jobs: tuple[JobRecord, ...] = ()
     iometer: IometerRecord | None = None
+    given: GivenStep | None = None
     spec: dict[str, Any] = Field(default_factory=dict)
     facts: dict[str, Any] = Field(default_factory=dict)
     san: dict[str, Any] = Field(default_factory=dict)
@@ -157,6 +162,7 @@ class Manifest(_Record):
     versions: dict[str, str] = Field(default_factory=dict)
     environment: dict[str, FactValue] = Field(default_factory=dict)
     workload: WorkloadSource
+    imported: ImportedRecord | None = None
     planned: Planned | None = None
     steps: tuple[StepRecord, ...] = ()
     validity: Validity | None = None

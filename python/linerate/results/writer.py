@@ -19,6 +19,7 @@ from linerate.errors import HostError, InternalError
 from linerate.results import columns, files, hlog
 from linerate.results.errors import RunClosedError, RunExistsError
 from linerate.results.facts import checked_facts
+from linerate.results.imported import GivenStep, ImportedRecord
 from linerate.results.manifest import (
     FactValue,
     IometerRecord,
@@ -85,6 +86,7 @@ class RunWriter:
         versions: Mapping[str, str] | None = None,
         command: Sequence[str] = (),
         planned: Planned | None = None,
+        imported: ImportedRecord | None = None,
         now: Callable[[], datetime] = _utc_now,
     ) -> Self:
         """Make the directory `path` (parents too) and its first manifest.
@@ -113,6 +115,7 @@ class RunWriter:
             environment=checked_facts(environment or {}),
             workload=workload.model_copy(update={"text": scrub_text(workload.text)}),
             planned=planned,
+            imported=imported,
         )
         return cls(path, manifest, now)
 
@@ -128,10 +131,12 @@ class RunWriter:
         histogram_us: Sequence[int] = (),
         jobs: Sequence[JobRecord] = (),
         iometer: IometerRecord | None = None,
+        given: GivenStep | None = None,
         san: Mapping[str, Any] | None = None,
     ) -> str:
         """Start a step and return its key, which is unique in the run.
 
+        `given` has the figures of a step that another tool ran; such a step has no intervals.
         `spec` is the RunSpec as JSON-like values; secrets in it are removed before anything is written. The
         key is the name, with the loop values in parentheses if there are any: the same workload file gives
         the same keys in every run.
@@ -148,6 +153,7 @@ class RunWriter:
             histogram_us=tuple(histogram_us),
             jobs=tuple(_without_secrets(job) for job in jobs),
             iometer=iometer and IometerRecord.model_validate(scrub(iometer.model_dump())),
+            given=given and GivenStep.model_validate(scrub(given.model_dump())),
             spec=scrub(spec),
             facts=scrub(facts),
             san=scrub(san or {}),

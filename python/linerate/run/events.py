@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from linerate.analysis import OpSummary, StepSummary
-from linerate.analysis.summary import MIB, NS_PER_MS
+from linerate.analysis.summary import MIB, NS_PER_MS, measured
 from linerate.model import Model
 from linerate.results import IntervalSample, PathRow
 from linerate.volumes import Clearance, VolumeState
@@ -209,10 +209,10 @@ def figures(summary: StepSummary) -> Figures:
         total=_latency(summary.total),
         read=_latency(summary.read) if summary.read else None,
         write=_latency(summary.write) if summary.write else None,
-        queue_depth=summary.queue_depth,
+        queue_depth=measured(summary.queue_depth),
         cpu_percent=summary.usage.cpu_busy_percent,
         cpu_system_percent=summary.usage.cpu_system_percent,
-        retransmits=summary.usage.retransmits,
+        retransmits=measured(summary.usage.retransmits),
     )
 
 
@@ -246,16 +246,16 @@ def _latency(op: OpSummary) -> LatencyRecord:
     return LatencyRecord(
         iops=op.iops,
         mib_s=op.mib_s,
-        mean_ms=op.mean_ms,
-        max_ms=op.max_ms,
-        stddev_ms=op.stddev_ms,
+        mean_ms=measured(op.mean_ms),
+        max_ms=measured(op.max_ms),
+        stddev_ms=measured(op.stddev_ms),
         p50_ms=quantile.get(0.5),
         p95_ms=quantile.get(0.95),
         p99_ms=quantile.get(0.99),
         p999_ms=quantile.get(0.999),
-        response_mean_ms=op.response_mean_ms,
+        response_mean_ms=measured(op.response_mean_ms),
         response_p99_ms=next((item.value_ms for item in op.response_quantiles if item.q == 0.99), None),
         ios=op.ios,
         bytes=op.bytes,
-        errors=op.errors,
+        errors=measured(op.errors),
     )

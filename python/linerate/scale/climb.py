@@ -10,6 +10,7 @@ from pathlib import Path
 
 from linerate.analysis import StepSummary, summarise
 from linerate.analysis.rules.hosts import CLOCK, LOST
+from linerate.analysis.summary import measured
 from linerate.errors import HostError, UserError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, Loader, RunEvent, Watcher, carry_out
@@ -123,7 +124,7 @@ def _measure(
         purpose=task.purpose,
         load=task.load,
         response_ms=response_ms(summary, asked.threshold),
-        mean_ms=summary.answer_mean_ms,
+        mean_ms=measured(summary.answer_mean_ms),
         p99_ms=tail.value_ms if tail else None,
         iops=summary.total.iops,
         share_percent=task.share_percent,
@@ -142,7 +143,7 @@ def response_ms(summary: StepSummary, threshold: Threshold) -> float:
     """
     ios = summary.total.ios
     if threshold.metric == "mean" and ios:
-        return summary.answer_mean_ms
+        return measured(summary.answer_mean_ms)
     found = summary.answer_quantile(_QUANTILES.get(threshold.metric, 0.0))
     if found is None:
         raise UserError(f"{ios} I/Os were completed: too few for a {threshold}", "give more time: --elapsed")

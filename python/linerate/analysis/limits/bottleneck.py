@@ -18,7 +18,7 @@ from linerate.analysis.limits.attribution import Limit, attribute
 from linerate.analysis.limits.wire import HEADERS_BYTES, MTU_USUAL_BYTES, on_wire
 from linerate.analysis.observation import Observation
 from linerate.analysis.rules.base import pace_kept
-from linerate.analysis.summary import StepSummary
+from linerate.analysis.summary import StepSummary, measured
 from linerate.plural import plural
 from linerate.results import RunDirectory, StepRecord
 
@@ -57,13 +57,15 @@ def bottleneck(run: RunDirectory, summary: StepSummary) -> Bottleneck:
     if not summary.total.ios:
         return Bottleneck("unknown", "No I/O was completed, so nothing can be said about a limit.")
     record = run.step(summary.step)
+    if record.given is not None:
+        return UNKNOWN
     computed = record.facts.get("driver") == "virtual"
     if not computed and (full := _generator(summary, record.facts)):
         return full
     figures = figures_of_step(run, summary)
     if summary.paced and not pace_kept(summary):
         # In flight is an I/O from its submit on: what it waited before is no part of Little's law.
-        figures["response_ms"] = summary.total.mean_ms
+        figures["response_ms"] = measured(summary.total.mean_ms)
     (found,) = attribute([Observation(case="", workload=summary.step, block=0, values=figures)])
     if found.limit == "unknown":
         return UNKNOWN
@@ -132,7 +134,7 @@ def bottleneck_of_run(found: Sequence[tuple[StepSummary, Bottleneck]]) -> str:
 def _generator(summary: StepSummary, facts: Mapping[str, Any]) -> Bottleneck | None:
     """Workers that have no time left decide the rate, however fast the SAN is. A rate that was kept was not limited."""
     workers = facts.get("workers")
-    cores = summary.usage.load_cores
+    cores = measured(summary.usage.load_cores)
     if not isinstance(workers, int) or not workers or cores < WORKER_FULL * workers:
         return None
     if pace_kept(summary):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, void
 from linerate.analysis.rules.hosts import CLOCK, LOST
-from linerate.analysis.summary import GIB, NS_PER_MS
+from linerate.analysis.summary import GIB, NS_PER_MS, measured
 
 ERROR_PERCENT_VOID = 1.0
 CACHE_BYTES = 4 * GIB
@@ -46,7 +46,7 @@ def _incidents(step: StepView) -> Iterator[Doubt]:
 
 
 def _no_io(step: StepView) -> Iterator[Doubt]:
-    if step.summary.intervals and not step.summary.total.ios:
+    if (step.summary.intervals or step.record.given) and not step.summary.total.ios:
         yield void("no I/O completed", "check the volumes, the rate and the events")
 
 
@@ -105,11 +105,11 @@ def _clipped(step: StepView) -> Iterator[Doubt]:
                 "no latency distribution was recorded: there are no percentiles", "run it again to have them"
             )
         return
-    longest_ms = histogram.max / NS_PER_MS
-    if total.max_ms > longest_ms * _CLIP_SLACK:
+    longest_ms, max_ms = histogram.max / NS_PER_MS, measured(total.max_ms)
+    if max_ms > longest_ms * _CLIP_SLACK:
         yield caution(
-            f"the distribution ends at {longest_ms:.0f} ms; one I/O took {total.max_ms:.0f} ms",
-            f"the last percentiles may be up to {total.max_ms - longest_ms:.0f} ms too low",
+            f"the distribution ends at {longest_ms:.0f} ms; one I/O took {max_ms:.0f} ms",
+            f"the last percentiles may be up to {max_ms - longest_ms:.0f} ms too low",
             "quote the maximum, not the last percentiles",
         )
     lost = abs(total.ios - histogram.count) / max(total.ios, 1)

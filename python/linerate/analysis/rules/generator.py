@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, short_ms
+from linerate.analysis.summary import measured
 
 HOST_CPU_PERCENT_MAX = 80.0  # where vdbench warns
 WORKER_BUSY_MAX = 0.95
@@ -25,7 +26,7 @@ def _host_saturated(step: StepView) -> Iterator[Doubt]:
     if busy is None or busy < HOST_CPU_PERCENT_MAX or step.in_laboratory:
         return
     if step.rate_kept:
-        rest_ms = max(total.response_mean_ms - usage.rtt_us_mean / 1000, 0.0)
+        rest_ms = max(measured(total.response_mean_ms) - measured(usage.rtt_us_mean) / 1000, 0.0)
         effect = f"the rate was kept; up to {short_ms(rest_ms)} of the response time may be waits for a CPU"
     else:
         more = 100 * (100 / max(busy, 1.0) - 1)
@@ -42,15 +43,16 @@ def _host_saturated(step: StepView) -> Iterator[Doubt]:
 def _workers_saturated(step: StepView) -> Iterator[Doubt]:
     workers = int(step.record.facts.get("workers") or 0)
     usage = step.summary.usage
-    if not workers or usage.load_cores < WORKER_BUSY_MAX * workers:
+    cores = measured(usage.load_cores)
+    if not workers or cores < WORKER_BUSY_MAX * workers:
         return
     cpus = step.run.manifest.environment.get("cpu.count")
     effect = f"the storage may do more than {step.summary.total.iops:,.0f} IOPS"
     if isinstance(cpus, int) and usage.cpu_busy_percent is not None:
         idle = cpus * (1 - usage.cpu_busy_percent / 100)
-        effect += f"; a worker on each idle CPU would add at most {100 * idle / usage.load_cores:.0f} %"
+        effect += f"; a worker on each idle CPU would add at most {100 * idle / cores:.0f} %"
     yield caution(
-        f"the load kept {usage.load_cores:.2f} CPUs busy with {workers} workers: the generator is the limit",
+        f"the load kept {cores:.2f} CPUs busy with {workers} workers: the generator is the limit",
         effect,
         "set workers to a larger number, if the host has CPUs to spare",
     )
@@ -60,20 +62,21 @@ def _arrivals_late(step: StepView) -> Iterator[Doubt]:
     usage, total = step.summary.usage, step.summary.total
     if step.closed_loop or not total.ios:
         return
-    late = 100 * usage.late_arrivals / total.ios
+    late = 100 * measured(usage.late_arrivals) / total.ios
     if late > LATE_PERCENT_MAX:
-        waited_ms = max(total.response_mean_ms - total.mean_ms, 0.0)
+        response_ms = measured(total.response_mean_ms)
+        waited_ms = max(response_ms - measured(total.mean_ms), 0.0)
         reason = (
             f"{late:.1f} % of the I/Os started later than intended; at most {usage.backlog_max} were waiting"
         )
-        if waited_ms < total.response_mean_ms * WAIT_PERCENT_MIN / 100:
+        if waited_ms < response_ms * WAIT_PERCENT_MIN / 100:
             yield note(
                 f"{reason}; that is {short_ms(waited_ms)} of the mean response time", "nothing has to be done"
             )
         else:
             yield caution(
                 reason,
-                f"service times hide {short_ms(waited_ms)} of the response time, {short_ms(total.response_mean_ms)}",
+                f"service times hide {short_ms(waited_ms)} of the response time, {short_ms(response_ms)}",
                 "use the response time, which counts from the intended start; lower the rate, or allow more "
                 "outstanding I/Os",
             )
@@ -90,7 +93,7 @@ def _depth_missed(step: StepView) -> Iterator[Doubt]:
     asked = step.summary.queue_depth_asked
     if not asked or not step.summary.total.ios:
         return
-    achieved = step.summary.queue_depth
+    achieved = measured(step.summary.queue_depth)
     if achieved < asked * DEPTH_PERCENT_MIN / 100:
         yield caution(
             f"the queue depth was {achieved:.1f} on average, of {asked} asked for",
@@ -125,7 +128,7 @@ def _closed_loop(step: StepView) -> Iterator[Doubt]:
 
 
 def _polling(step: StepView) -> Iterator[Doubt]:
-    cores = step.summary.usage.polling_cores
+    cores = measured(step.summary.usage.polling_cores)
     if cores >= POLLING_CORES_MIN:
         yield note(
             f"the workers polled on {cores:.2f} CPUs while they waited. The CPU figures here do not include it, but "

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from linerate.analysis.figures import figures_of
 from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note, short_ms, void
+from linerate.analysis.summary import measured
 
 IDLE_PERCENT_MIN = 10.0
 FOREIGN_PERCENT_MAX = 5.0
@@ -60,7 +61,8 @@ def _machine_full(step: StepView) -> Iterator[Doubt]:
     total = step.summary.total
     yield caution(
         f"the machine that carries the whole SAN was {busy:.0f} % busy: it may be what limits, not the SAN",
-        f"the rate was kept; up to {short_ms(total.response_mean_ms)} of the response time may be waits for a CPU"
+        f"the rate was kept; up to {short_ms(measured(total.response_mean_ms))} of the response time may be waits "
+        "for a CPU"
         if step.rate_kept
         else f"the modelled SAN may do more than {total.iops:,.0f} IOPS; this machine has CPUs for "
         f"{100 * max(idle, 0.0) / max(busy, 1.0):.0f} % more",
@@ -114,7 +116,7 @@ def _first_touch(step: StepView) -> Iterator[Doubt]:
     yield caution(
         f"the array used new memory while it was measured: {percent:.2g} page faults per 100 I/Os",
         f"up to {percent:.2g} % of the I/Os waited for the kernel to clear memory: the mean of "
-        f"{short_ms(total.response_mean_ms)} and percentiles above p{100 - percent:.3g} may be too high",
+        f"{short_ms(measured(total.response_mean_ms))} and percentiles above p{100 - percent:.3g} may be too high",
         "write the volumes once before, or use a longer warm-up",
     )
 

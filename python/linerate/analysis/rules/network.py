@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, note
-from linerate.analysis.summary import UsageSummary
+from linerate.analysis.summary import UsageSummary, measured
 
 RETRANSMITS_PERCENT_MAX = 0.1
 LIMITED_PERCENT_MAX = 10.0
@@ -59,7 +59,7 @@ TCP_SHARES = (
     TcpShare(
         rule="retransmits",
         percent=lambda usage: usage.retransmits_percent,
-        count=lambda usage: usage.retransmits,
+        count=lambda usage: measured(usage.retransmits),
         caution_above=RETRANSMITS_PERCENT_MAX,
         reason="{count} TCP retransmits by this host, {percent} of its segments with data; those of the array can be "
         "read on the array only",

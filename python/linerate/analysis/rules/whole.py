@@ -69,7 +69,23 @@ def _slow_governor(run: RunDirectory) -> Iterator[Doubt]:
         )
 
 
+def _imported(run: RunDirectory) -> Iterator[Doubt]:
+    record = run.manifest.imported
+    if record is not None:
+        known = (
+            f"percentiles other than {', '.join(f'p{percent}' for percent in record.percentiles)} are unknown"
+            if record.percentiles
+            else "not every step has percentiles"
+        )
+        yield caution(
+            f"imported from {record.words}: no histograms",
+            f"{known}; whether the rate was steady, and what limited it, is unknown",
+            "run the workload with Linerate to have them",
+        )
+
+
 RULES = (
+    RunRule("imported", _imported),
     RunRule("run-ended-badly", _ended_badly),
     RunRule("files-damaged", _damaged),
     RunRule("nothing-measured", _nothing_measured),

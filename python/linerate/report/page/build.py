@@ -18,6 +18,7 @@ from linerate.analysis import (
     check_run,
     summarise,
 )
+from linerate.analysis.summary import measured
 from linerate.plural import plural
 from linerate.report import figures, tables
 from linerate.report.page.curves import THRESHOLD_MS, response_curves
@@ -28,7 +29,7 @@ from linerate.report.panels.arrays import ArrayPanel, array_panel
 from linerate.report.panels.paths import PathsPanel, paths_panel
 from linerate.report.panels.svg import draw
 from linerate.report.panels.template import asset, environment, style
-from linerate.results import RunClosedError, RunDirectory, StepRecord, Validity, files
+from linerate.results import GivenStep, RunClosedError, RunDirectory, StepRecord, Validity, files
 from linerate.results.facts import find_fact, label_of, show_fact
 from linerate.results.histogram import LatencyHistogram
 from linerate.results.sample import OPS
@@ -187,12 +188,12 @@ def _step_pages(
         of_paths = [budget.figure(title, spec, note) for title, spec, note in panel.charts] if panel else []
         disks = array_panel(run, summary.step, points, brief=brief)
         of_disks = [budget.figure(title, spec, note) for title, spec, note in disks.charts] if disks else []
-        slowest_first = sorted(summary.volumes, key=lambda volume: -volume.total.mean_ms)
+        slowest_first = sorted(summary.volumes, key=lambda volume: -measured(volume.total.mean_ms))
         shown = summary.volumes if len(slowest_first) <= rows_each else slowest_first[:rows_each]
         yield StepPage(
             summary=summary,
             record=record,
-            what=describe_streams(record.spec),
+            what=describe_load(record.given) if record.given else describe_streams(record.spec),
             limit=limited.sentence,
             figures=drawn,
             paths=panel,
@@ -320,6 +321,11 @@ def _environment(run: RunDirectory) -> list[tuple[str, list[tuple[str, str]]]]:
 def _shortened(events: list[EventRow], limit: int) -> list[EventRow]:
     half = limit // 2
     return events if len(events) <= limit else [*events[:half], *events[-half:]]
+
+
+def describe_load(given: GivenStep) -> str:
+    """What an imported step does, in the words of its tool."""
+    return ", ".join(f"{name} {value}" for name, value in given.load.items())
 
 
 def describe_streams(spec: dict[str, Any]) -> str:

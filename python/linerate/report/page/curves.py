@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from linerate.analysis import StepSummary
 from linerate.analysis.knee import knee
+from linerate.analysis.summary import measured
 from linerate.report import figures
 from linerate.report.panels.series import Point
 
@@ -29,7 +30,7 @@ def response_curves(summaries: Sequence[StepSummary]) -> dict[str, list[Point]]:
     """
     lines: dict[tuple[str, str], list[tuple[str, StepSummary]]] = {}
     for step in summaries:
-        if step.total.ios:
+        if step.total.ios and step.answer_mean_ms is not None:
             name, of, label = _split(step)
             lines.setdefault((name, of), []).append((label, step))
     found: dict[str, list[Point]] = {}
@@ -47,7 +48,7 @@ def _line(of: str, steps: Sequence[tuple[str, StepSummary]]) -> list[Point]:
     ordered = sorted(
         steps, key=lambda one: one[1].rate_asked_iops or 0.0 if paced else one[1].queue_depth_asked or 0
     )
-    place = knee([(step.total.iops, step.answer_mean_ms) for _, step in ordered])
+    place = knee([(step.total.iops, measured(step.answer_mean_ms)) for _, step in ordered])
     few = len(ordered) <= LABELS_MAX
     return [
         {
@@ -59,7 +60,7 @@ def _line(of: str, steps: Sequence[tuple[str, StepSummary]]) -> list[Point]:
             else "",
             "order": number,
             "iops": round(step.total.iops, 1),
-            "ms": round(step.answer_mean_ms, 4),
+            "ms": round(measured(step.answer_mean_ms), 4),
             "knee": number == place,
             "say": f"{of}, {step.for_loops or label or step.step}{' (knee)' if number == place else ''}\n"
             f"{figures.rate(step.total.iops)} IOPS, {figures.mib_s(step.total.mib_s)} MB/s\n"

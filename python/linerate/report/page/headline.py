@@ -35,7 +35,7 @@ def headline(summaries: Sequence[StepSummary], state: State) -> str:
 
 
 def _failed(steps: Sequence[StepSummary]) -> str:
-    errors = sum(step.total.errors for step in steps)
+    errors = sum(step.total.errors or 0 for step in steps)
     return f"; {figures.count(errors)} I/Os failed" if errors else ""
 
 
@@ -46,10 +46,8 @@ def _of_step(step: StepSummary) -> str:
     asked = step.rate_asked_iops
     missed = f" of {figures.rate(asked)} asked for" if asked and not pace_kept(step) else ""
     wait = " with wait" if step.paced else ""
-    return (
-        f"{figures.rate(total.iops)} IOPS{missed}, {figures.mib_s(total.mib_s)} MB/s, "
-        f"{figures.ms(step.answer_mean_ms)} ms per I/O{wait}{slowest}"
-    )
+    mean = "" if step.answer_mean_ms is None else f", {figures.ms(step.answer_mean_ms)} ms per I/O{wait}"
+    return f"{figures.rate(total.iops)} IOPS{missed}, {figures.mib_s(total.mib_s)} MB/s{mean}{slowest}"
 
 
 def faults_said(faults: Sequence[FaultOutcome]) -> str:

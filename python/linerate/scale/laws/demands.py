@@ -5,6 +5,7 @@ from __future__ import annotations
 from linerate.analysis import StepSummary
 from linerate.analysis.arrays import array_use
 from linerate.analysis.limits.bottleneck import figures_of_step
+from linerate.analysis.summary import measured
 from linerate.results import RunDirectory
 
 
@@ -33,5 +34,5 @@ def demands_s(run: RunDirectory, summary: StepSummary) -> dict[str, float]:
     if "machine_busy_percent" in figures:
         busy["CPU machine"] = figures["machine_busy_percent"] / 100
     elif facts.get("driver") != "virtual" and isinstance(workers, int) and workers:
-        busy["CPU load"] = summary.usage.load_cores / workers
+        busy["CPU load"] = measured(summary.usage.load_cores) / workers
     return {name: share / rate for name, share in busy.items() if share > 0}
