@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from linerate.backup import PhaseResult
 from linerate.errors import UserError
 from linerate.study import StudyDirectory, load_study, parse_study
-from linerate.study.laboratory.backup import backup_request
+from linerate.study.laboratory.backup import backup_request, figures_of_phase, wire_mbit_s
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Study
 
@@ -107,14 +108,37 @@ def test_the_shipped_study_tests_the_published_finding() -> None:
     }
 
 
+def test_frames_of_all_ports_count_once_on_the_wire() -> None:
+    step = {
+        "link.host1.nic0.sent_percent": 50.0,
+        "link.host1.nic0.received_percent": 1.0,
+        "line.host1.nic0.mbit_s": 1000.0,
+        "link.nas1.p0.sent_percent": 1.0,
+        "link.nas1.p0.received_percent": 50.0,
+        "line.nas1.p0.mbit_s": 1000.0,
+    }
+    assert wire_mbit_s(step) == pytest.approx(510.0)
+    assert wire_mbit_s({"iops": 1.0}) is None
+    figures = figures_of_phase(PhaseResult("full", 10.0, 10**9, 10**9), step)
+    assert figures["gb_per_hour"] == pytest.approx(360.0)
+    assert (figures["backup_mbit_s"], figures["wire_mbit_s"]) == pytest.approx((800.0, 510.0))
+    assert "wire_mbit_s" not in figures_of_phase(PhaseResult("full", 10.0, 10**9, 10**9), {})
+
+
 @pytest.mark.alone
 @pytest.mark.long
 def test_backups_of_a_study_are_measured_on_the_nas(tmp_path: Path) -> None:
     need.tool("smbd")
-    measured = StudyDirectory.open(run_study(tmp_path, TEXT)).measured
+    directory = run_study(tmp_path, TEXT)
+    measured = StudyDirectory.open(directory).measured
+    assert {one.stamp for one in measured.values()} <= {"valid", "caution"}
+    page = (directory / "report.html").read_text("utf-8")
+    for words in ("seconds", "on the wire, Mbit/s", "GB per hour", "bottleneck"):
+        assert f">{words}</th>" in page or f">{words}<" in page, words
+    assert "No counter says" not in page
     values = {one.case: one.values for one in measured.values()}
     assert set(values) == {"baseline", "fixed"}
     for figures in values.values():
         assert figures["backup_mbit_s"] > 1
-        assert figures["wire_mbit_s"] > figures["backup_mbit_s"]
+        assert figures["wire_mbit_s"] > figures["payload_mbit_s"] > figures["backup_mbit_s"]
         assert figures["backup_s"] > 0
