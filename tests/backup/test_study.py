@@ -8,7 +8,7 @@ import pytest
 from linerate.backup import PhaseResult
 from linerate.errors import UserError
 from linerate.study import StudyDirectory, load_study, parse_study
-from linerate.study.laboratory.backup import backup_request, figures_of_phase, wire_mbit_s
+from linerate.study.laboratory.backup import backup_request, figures_of_phase, frame_bytes
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Study
 
@@ -26,7 +26,7 @@ name = "full"
 metric = "backup_mbit_s"
 elapsed = "2s"
 warm_up = "0s"
-backup = { phase = "full", image = "8m", transfer = "256k" }
+backup = { phase = "full", image = "32m", transfer = "256k" }
 
 [baseline]
 settings = { backup.image = "dynamic", load.writes = "through" }
@@ -73,7 +73,7 @@ def test_settings_make_the_image() -> None:
     ]
     assert [one.kind for one in made] == ["dynamic", "fixed"]
     assert [one.image.durable_writes for one in made] == [True, False]
-    assert {one.data.image_bytes for one in made} == {8 << 20}
+    assert {one.data.image_bytes for one in made} == {32 << 20}
     again = workload.seeded(7)
     assert again.spec is not None
     assert backup_request(workload.backup, again.spec, {}).data == made[0].data, "each run backs up the same"
@@ -82,12 +82,12 @@ def test_settings_make_the_image() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('image = "8m"', 'image = "8000000"', "not a multiple of 64 KiB"),
+        ('image = "32m"', 'image = "8000000"', "not a multiple of 64 KiB"),
         ('phase = "full"', 'phase = "half"', "input should be 'create', 'full'"),
         ('elapsed = "2s"', 'elapsed = "2s"\nfile = "chelsio.toml"', "an image backup, and a file"),
         ('warm_up = "0s"', 'warm_up = "steady"', "neither a search nor a warm-up"),
         ('topology = "nas-san"', 'topology = "eight-drives"\nclock = "virtual"', "no virtual SAN with a network"),
-        ('backup = { phase = "full", image = "8m", transfer = "256k" }', 'file = "chelsio.toml"\nrun = "read size=8k"',
+        ('backup = { phase = "full", image = "32m", transfer = "256k" }', 'file = "chelsio.toml"\nrun = "read size=8k"',
          "backup.image is of image backups alone"),
     ],
 )  # fmt: skip
@@ -109,20 +109,21 @@ def test_the_shipped_study_tests_the_published_finding() -> None:
 
 
 def test_frames_of_all_ports_count_once_on_the_wire() -> None:
-    step = {
-        "link.host1.nic0.sent_percent": 50.0,
-        "link.host1.nic0.received_percent": 1.0,
-        "line.host1.nic0.mbit_s": 1000.0,
-        "link.nas1.p0.sent_percent": 1.0,
-        "link.nas1.p0.received_percent": 50.0,
-        "line.nas1.p0.mbit_s": 1000.0,
+    counters = {
+        "port.h1.p0.bytes_sent": 1000e6,
+        "port.h1.p0.frames_sent": 1e6,
+        "port.h1.p0.bytes_received": 60e6,
+        "port.n1.p0.bytes_sent": 60e6,
+        "port.n1.p0.bytes_received": 1000e6,
+        "port.trunk.bytes_sent": 1060e6,
     }
-    assert wire_mbit_s(step) == pytest.approx(510.0)
-    assert wire_mbit_s({"iops": 1.0}) is None
-    figures = figures_of_phase(PhaseResult("full", 10.0, 10**9, 10**9), step)
-    assert figures["gb_per_hour"] == pytest.approx(360.0)
-    assert (figures["backup_mbit_s"], figures["wire_mbit_s"]) == pytest.approx((800.0, 510.0))
-    assert "wire_mbit_s" not in figures_of_phase(PhaseResult("full", 10.0, 10**9, 10**9), {})
+    assert frame_bytes(counters) == pytest.approx(1084e6)
+    result = PhaseResult("full", 10.0, 900_000_000, 1_000_000_000)
+    figures = figures_of_phase(result, counters)
+    assert figures["wire_mbit_s"] == pytest.approx(867.2)
+    assert figures["payload_mbit_s"] == pytest.approx(800.0)
+    assert (figures["backup_mbit_s"], figures["gb_per_hour"]) == pytest.approx((720.0, 324.0))
+    assert "wire_mbit_s" not in figures_of_phase(result, {})
 
 
 @pytest.mark.alone

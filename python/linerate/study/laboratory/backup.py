@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from linerate.analysis import stamp_of
+from linerate.analysis.figures import WIRE_BYTES_PER_FRAME
 from linerate.backup import BackupOutcome, BackupRequest, PhaseResult, carry_out
 from linerate.run import Counters
 from linerate.settings import model_field
@@ -15,7 +17,8 @@ from linerate.study.model import BackupWorkload, Settings
 from linerate.volumes import Consent, LookAt
 from linerate.workload import RunSpec
 
-_SENT = ".sent_percent"
+_SENT = re.compile(r"port\.([^.]+\.[^.]+)\.bytes_sent")
+"""Of a port of a node; the name of a trunk has no dot."""
 
 
 def backup_request(backup: BackupWorkload, spec: RunSpec, settings: Settings) -> BackupRequest:
@@ -66,37 +69,37 @@ def measured_of(outcome: BackupOutcome, step: Mapping[str, float]) -> Measured:
 
     Findings about the phases before it are no doubt about its figures.
     """
-    validity = outcome.run.manifest.validity
-    last = outcome.run.manifest.steps[-1].key
-    findings = [one for one in validity.findings if one.step in ("", last)] if validity else []
+    validity, last = outcome.run.manifest.validity, outcome.run.manifest.steps[-1]
+    findings = [one for one in validity.findings if one.step in ("", last.key)] if validity else []
     grave = [one.reason for one in findings if one.severity == "void"]
     return Measured(
-        {**step, **figures_of_phase(outcome.phases[-1], step)},
+        {**step, **figures_of_phase(outcome.phases[-1], last.counters)},
         stamp_of(findings) if validity else None,
         "; ".join(grave),
     )
 
 
-def figures_of_phase(result: PhaseResult, step: Mapping[str, float]) -> dict[str, float]:
-    """By the names of `linerate.analysis.metric`; `wire_mbit_s` is left out where no fabric counted frames."""
+def figures_of_phase(result: PhaseResult, counters: Mapping[str, float]) -> dict[str, float]:
+    """By the names of `linerate.analysis.metric`. `counters`: what the laboratory counted during the phase.
+
+    `wire_mbit_s` is 10^6 bits per second of whole frames in both directions, with preambles and gaps. It is left out
+    where no frames were counted.
+    """
     figures = {
         "backup_s": result.seconds,
         "backup_mbit_s": result.data_mbit_s,
         "payload_mbit_s": result.wire_mbit_s,
         "gb_per_hour": result.gb_per_hour,
     }
-    wire = wire_mbit_s(step)
-    return figures if wire is None else {**figures, "wire_mbit_s": wire}
+    wire = frame_bytes(counters)
+    return {**figures, "wire_mbit_s": 8 * wire / 1e6 / result.seconds} if wire else figures
 
 
-def wire_mbit_s(step: Mapping[str, float]) -> float | None:
-    """10^6 bits per second of whole frames in both directions, with preambles and gaps; None if none were counted.
-
-    Each frame is sent by the port of one host or array, so the sum over what all ports sent counts it once.
-    """
-    sent = {
-        name.removeprefix("link.").removesuffix(_SENT): share
-        for name, share in step.items()
-        if name.startswith("link.") and name.endswith(_SENT)
-    }
-    return sum(share / 100 * step[f"line.{port}.mbit_s"] for port, share in sent.items()) if sent else None
+def frame_bytes(counters: Mapping[str, float]) -> float:
+    """Bytes of all frames that hosts and arrays sent: what one receives another has sent, so each counts once."""
+    ports = {found[1] for name in counters if (found := _SENT.fullmatch(name))}
+    return sum(
+        counters[f"port.{port}.bytes_sent"]
+        + WIRE_BYTES_PER_FRAME * counters.get(f"port.{port}.frames_sent", 0.0)
+        for port in ports
+    )
