@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import LinerateError
 from linerate.lab import Lab, may_build
-from linerate.lab.cpu_idle import kept_awake
+from linerate.lab.cpu.idle import kept_awake
 
 from tests.support import need
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from linerate.lab import Lab, protocol
-from linerate.lab.cpu_idle import DEVICE, POLLING, SLEEPING, kept_awake
+from linerate.lab.cpu.idle import DEVICE, POLLING, SLEEPING, kept_awake
 from linerate.san import parse_fault
 
 from tests.lab.conftest import HOLD, TIMEOUT_S, as_user, end, hold, run, unique, with_rights

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from linerate.analysis import summarise
 from linerate.lab import Lab
-from linerate.lab.cpu_idle import kept_awake
+from linerate.lab.cpu.idle import kept_awake
 from linerate.results import RunDirectory
 from linerate.san.reader import TOPOLOGIES
 

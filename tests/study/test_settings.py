@@ -204,6 +204,7 @@ def test_settings_of_shares_change_the_sessions_of_every_volume_and_nothing_else
 
 
 def test_settings_that_volumes_cannot_have_are_refused_with_the_reason() -> None:
+    assert unfit_for([False], {"load.other_session": "idle"}) == {"load.other_session": NO_SHARE}
     asked = {
         "smb.signing": "on",
         "nagle": "on",

@@ -6,7 +6,7 @@ holds limits against their changes; `verdict/` judges a whole study. `metric.py`
 writes or draws.
 """
 
-from linerate.analysis.check import check_run
+from linerate.analysis.check import check_run, stamp_of
 from linerate.analysis.compare import MetricComparison, RunComparison, StepComparison, compare_runs
 from linerate.analysis.condition import Condition, ConditionResult, judge_conditions, parse_condition
 from linerate.analysis.difference import Difference
@@ -41,6 +41,7 @@ __all__ = [
     "judge_conditions",
     "limit_of",
     "parse_condition",
+    "stamp_of",
     "summarise",
     "summarise_interval",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from linerate.analysis.rules import RUN_RULES, STEP_RULES, Doubt, StepView
 from linerate.analysis.summary import StepSummary, summarise
@@ -16,6 +16,8 @@ _NOT_OF_FORMATS = frozenset({"not-steady", "thin-tail", "too-few-intervals", "to
 """Rules about times, of a run that ends when it is done."""
 _OF_IMPORTS = frozenset({"no-io", "io-errors", "thin-tail"})
 """The only rules whose figures an imported run may have."""
+_NOT_OF_BACKUPS = _NOT_OF_FORMATS | {"closed-loop", "depth-missed", "tail-not-steady"}
+"""A phase of a backup ends when it is done, waits for its flushes, and is no load of an application."""
 
 
 def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None) -> Validity:
@@ -33,13 +35,19 @@ def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None)
             if rule.id not in left_out and (view.record.given is None or rule.id in _OF_IMPORTS)
             for doubt in rule.judge(view)
         ]
+    return Validity(stamp=stamp_of(findings), findings=tuple(findings))
+
+
+def stamp_of(findings: Iterable[Finding]) -> Stamp:
+    """The stamp that the gravest of these findings gives."""
     stamps = {_STAMP[finding.severity] for finding in findings}
-    stamp: Stamp = next((grave for grave in _GRAVEST_FIRST if grave in stamps), "valid")
-    return Validity(stamp=stamp, findings=tuple(findings))
+    return next((grave for grave in _GRAVEST_FIRST if grave in stamps), "valid")
 
 
 def _left_out(step: StepView) -> frozenset[str]:
     """Rules that are not asked about a step."""
+    if step.record.facts.get("backup"):
+        return _NOT_OF_BACKUPS
     files = step.spec.get("files")
     if not files:
         return frozenset()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from linerate import _core
+from linerate.analysis import check_run
 from linerate.backup.rates import PhaseResult, data_bytes_of
 from linerate.backup.request import BackupRequest
 from linerate.backup.spec import BackupJobSpec
@@ -30,6 +31,7 @@ from linerate.results import (
     collect_environment,
     interval_from_core,
 )
+from linerate.run import Counted, Counters
 from linerate.volumes import Clearance, Consent, LookAt, VolumeLock, VolumeState, clear, look_here
 from linerate.workload.url import portal_of
 
@@ -68,9 +70,10 @@ def carry_out(
     *,
     look: LookAt = look_here,
     san: Mapping[str, object] | None = None,
+    counters: Counters | None = None,
 ) -> BackupOutcome:
     """Carries out all phases. `look` finds out what volumes hold. `san` is what the run directory tells of the network
-    under test.
+    under test. `counters` are read where each phase begins and ends. The run is stamped unless the user interrupted it.
 
     Before anything else the volumes that are written are looked at. Raises RefusedError if the consent does not cover
     what was found, what looking raises, and KeyboardInterrupt; there is no run directory then.
@@ -99,13 +102,13 @@ def carry_out(
                 with heard():
                     for name, job in phases:
                         permitted = job.model_copy(update={"overwrite": _may_overwrite(request, clearance)})
-                        results.append(_Phase(name, permitted, request, writer, tell, san).run())
+                        results.append(_Phase(name, permitted, request, writer, tell, san, counters).run())
                         tell(results[-1])
             except KeyboardInterrupt:
                 state, reason = "interrupted", "stopped by the user"
             except LinerateError as caught:
                 state, reason, error = "failed", caught.message, caught
-            run = writer.close(state, reason)
+            run = writer.close(state, reason, judge=None if state == "interrupted" else check_run)
     finally:
         hold.release()
     return BackupOutcome(run, tuple(results), state, error)
@@ -129,8 +132,10 @@ class _Phase:
         writer: RunWriter,
         tell: Tell,
         san: Mapping[str, object] | None,
+        counters: Counters | None,
     ) -> None:
         self._san = san
+        self._counters = counters
         self._name = name
         self._job = job
         self._request = request
@@ -150,7 +155,9 @@ class _Phase:
         self._tell(PhaseProgress(self._name, 0.0, 0, core.data_bytes))
         try:
             with heard():
+                counted = Counted(self._counters, warms_up=False)
                 self._pull(core)
+                counters = counted.difference()
             ended = core.finish()
         except KeyboardInterrupt:
             core.stop()
@@ -166,9 +173,9 @@ class _Phase:
             raise
         total = interval_from_core(ended.total)
         if ended.error is not None:
-            self._writer.end_step(total, state="failed", reason=ended.error.message)
+            self._writer.end_step(total, state="failed", reason=ended.error.message, counters=counters)
             raise ended.error
-        self._writer.end_step(total)
+        self._writer.end_step(total, counters=counters)
         return PhaseResult.of(self._name, total, core.totals())
 
     def _begin(self, facts: dict[str, object]) -> None:

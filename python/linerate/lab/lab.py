@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from linerate.errors import HostError, LinerateError, UserError
 from linerate.lab import protocol, system
-from linerate.lab.cpu import NamespaceCpu
+from linerate.lab.cpu.used import NamespaceCpu
 from linerate.lab.enter import enter, join
 from linerate.lab.start import reap_detached, start_supervisor, stop_supervisor
 from linerate.san import Fault, Link, Nic, Node, Path, Storage, Switch, Topology, volume_urls

@@ -5,13 +5,15 @@ what a run looks like on a screen and what its result is worth to a study are ot
 """
 
 from linerate.run.arrays import ArrayWatch, Reports, Watcher, watch
+from linerate.run.counted import Counted, Counters
 from linerate.run.events import Ending, RunEvent
-from linerate.run.execute import Beside, Counters, Execution, RunOutcome, carry_out
+from linerate.run.execute import Beside, Execution, RunOutcome, carry_out
 from linerate.run.load import Here, Load, LoadEnd, Loader, LocalLoad, SimulatedLoad, VirtualSan
 
 __all__ = [
     "ArrayWatch",
     "Beside",
+    "Counted",
     "Counters",
     "Ending",
     "Execution",

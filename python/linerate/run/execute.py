@@ -36,6 +36,7 @@ from linerate.results import (
     collect_environment,
 )
 from linerate.run.arrays import ArrayWatch, Watcher
+from linerate.run.counted import Counted, Counters
 from linerate.run.events import (
     Ending,
     Happened,
@@ -56,11 +57,6 @@ from linerate.workload.plan import IometerTest
 from linerate.workload.url import portal_of
 
 PULL_TIMEOUT_S = 0.2
-HIGH_WATER = "_max"
-"""A counter whose name ends so is a high-water mark: its value is used, not a difference."""
-
-Counters = Callable[[], Mapping[str, float]]
-"""Reads cumulative counters of everything around the load; units end the names."""
 
 
 class Beside(Protocol):
@@ -205,29 +201,6 @@ def _walk(
     return _End("complete")
 
 
-class _Measured:
-    """What the counters counted between the end of the warm-up and the end of the step."""
-
-    def __init__(self, read: Counters | None, *, warms_up: bool) -> None:
-        self._read = read
-        self._before: Mapping[str, float] | None = read() if read and not warms_up else None
-
-    def after_warmup(self, interval: IntervalSample, warmup_s: float, interval_s: float) -> None:
-        """Starts to count at the end of the last interval of the warm-up."""
-        last = interval.warmup and interval.end_s > warmup_s - interval_s / 2
-        if self._read is not None and self._before is None and (last or not interval.warmup):
-            self._before = self._read()
-
-    def difference(self) -> dict[str, float]:
-        """Counted since; empty when the measured time never began."""
-        if self._read is None or self._before is None:
-            return {}
-        return {
-            name: value if name.endswith(HIGH_WATER) else value - self._before.get(name, 0.0)
-            for name, value in self._read().items()
-        }
-
-
 class _Step:
     """One planned run: from its pause to its summary."""
 
@@ -260,7 +233,7 @@ class _Step:
         try:
             self._arrays = self._execution.arrays(load) if self._execution.arrays else None
             with heard(), self._beside(load):
-                counted = _Measured(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
+                counted = Counted(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
                 self._pull(load, counted)
                 counters = counted.difference()
             ended = load.finish()
@@ -347,7 +320,7 @@ class _Step:
                 self._happened(event)
                 self._writer.event(event)
 
-    def _pull(self, load: Load, counted: _Measured) -> None:
+    def _pull(self, load: Load, counted: Counted) -> None:
         spec = self._planned.spec
         while True:
             finished = load.finished  # asked first: an interval may come between the pull and the question

@@ -7,7 +7,7 @@ Open this file first. `catalogue()` has all settings by name. Entries of hosts a
 documentation from the catalogue.
 """
 
-from linerate.settings.array import REPLICATION
+from linerate.settings.array import CPU, REPLICATION
 from linerate.settings.catalogue import (
     AnySetting,
     applied_by,
@@ -19,15 +19,17 @@ from linerate.settings.catalogue import (
 )
 from linerate.settings.fabric import OF_ADAPTERS, RING_FRAMES_MAX, USER_FABRIC, USER_FABRIC_ALWAYS
 from linerate.settings.faults import FAULTS, faults_text
-from linerate.settings.load import HOST, LAN
+from linerate.settings.load import HOST, LAN, OTHER_SESSION
 from linerate.settings.multipath import PATHS
 from linerate.settings.san_setting import ModelField, RunPart, SanSetting
 
 __all__ = [
+    "CPU",
     "FAULTS",
     "HOST",
     "LAN",
     "OF_ADAPTERS",
+    "OTHER_SESSION",
     "PATHS",
     "REPLICATION",
     "RING_FRAMES_MAX",

@@ -13,6 +13,7 @@ from linerate.setting import Choice, Number, OnOff
 from linerate.settings.san_setting import AS_BUILT, ModelField, SanSetting, size
 
 REPLICATION = "array.replication"
+CPU = "array.cpu_percent"
 _DISKS_MAX = 1024
 _SECTORS = Choice(("512", "4096"))
 
@@ -112,6 +113,15 @@ SETTINGS = (
         field=ModelField("storage", "initialise"),
         doc="""background computes parity while the case runs, as after a set is created, and takes disk time
         from the hosts. assume_clean starts with correct parity.""",
+    ),
+    SanSetting(
+        name=CPU,
+        title="CPU of an array",
+        applier="array",
+        kind=Number("percent of one CPU", 1, 6400),
+        default="all",
+        doc="""The CPU time that the processes of all arrays get together. It makes a small NAS of a fast machine.
+        It needs cgroup v2 with the CPU controller, and root; elsewhere the case is not applicable.""",
     ),
     SanSetting(
         name=REPLICATION,

@@ -10,6 +10,7 @@ from linerate.workload.spec import OpenArrival
 
 LAN = "load.lan"
 HOST = "load.host"
+OTHER_SESSION = "load.other_session"
 
 
 def _constant_rate(iops: Any) -> OpenArrival:
@@ -91,5 +92,15 @@ SETTINGS = (
         default="on",
         doc="""off: the LAN streams of the workload do not run. A pair of cases with and without them shows
         what LAN traffic costs storage traffic on the same links.""",
+    ),
+    SanSetting(
+        name=OTHER_SESSION,
+        title="Session of another client",
+        applier="load",
+        kind=Choice(("none", "idle", "reads")),
+        default="none",
+        doc="""A second session has another file of the share open while the load runs. idle: it reads 4 KiB each
+        second, as a client does that keeps a window of the share open. reads: it always has one read of 64 KiB in
+        flight.""",
     ),
 )

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from linerate.array import ArrayConfig, EmbeddedArray, Portal, PortalGroup
 from linerate.errors import HostError, UserError
-from linerate.lab.cpu_idle import WAIT
+from linerate.lab.cpu.idle import WAIT
 from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import ISCSI_PORT, Array, Storage
 

@@ -32,6 +32,9 @@ _PACKAGE = "linerate.report.study"
 COSTS = {
     "lan_mib_s": "LAN, MB/s",
     "iscsi_share_percent": "iSCSI share, %",
+    "backup_s": "seconds",
+    "wire_mbit_s": "on the wire, Mbit/s",
+    "gb_per_hour": "GB per hour",
     "response_ms": "resp, ms",
     "p99_ms": "p99, ms",
     "retransmit_percent": "retransmits, %",

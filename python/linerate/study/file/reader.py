@@ -16,7 +16,7 @@ from linerate.analysis.metric import LARGEST_LOAD
 from linerate.analysis.verdict import METRICS, find_metric, shipped_claims
 from linerate.cluster import PortRange
 from linerate.errors import UserError
-from linerate.lab.cpu_idle import WAIT
+from linerate.lab.cpu.idle import WAIT
 from linerate.san import Topology, load_topology
 from linerate.settings import FAULTS, faults_text
 from linerate.study.file.backup import backup_of, spec_of, unfit_backups

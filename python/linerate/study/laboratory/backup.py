@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from linerate.backup import BackupRequest, PhaseResult, carry_out
+from linerate.analysis import stamp_of
+from linerate.analysis.figures import WIRE_BYTES_PER_FRAME
+from linerate.backup import BackupOutcome, BackupRequest, PhaseResult, carry_out
+from linerate.run import Counters
 from linerate.settings import model_field
 from linerate.study.laboratory.base import Measured
 from linerate.study.model import BackupWorkload, Settings
 from linerate.volumes import Consent, LookAt
 from linerate.workload import RunSpec
+
+_SENT = re.compile(r"port\.([^.]+\.[^.]+)\.bytes_sent")
+"""Of a port of a node; the name of a trunk has no dot."""
 
 
 def backup_request(backup: BackupWorkload, spec: RunSpec, settings: Settings) -> BackupRequest:
@@ -33,7 +40,7 @@ def backup_request(backup: BackupWorkload, spec: RunSpec, settings: Settings) ->
     )
 
 
-def measure_backup(
+def carry_out_backup(
     backup: BackupWorkload,
     spec: RunSpec,
     settings: Settings,
@@ -41,26 +48,58 @@ def measure_backup(
     look: LookAt,
     directory: Path,
     record: Mapping[str, Any],
-) -> Measured:
+    counters: Counters | None,
+) -> BackupOutcome:
     """Carries the phases out. Raises the LinerateError that made one fail, or KeyboardInterrupt."""
     request = backup_request(backup, spec, settings)
-    outcome = carry_out(request, consent, directory, _unheard, look=look, san=record)
+    outcome = carry_out(request, consent, directory, _unheard, look=look, san=record, counters=counters)
     if outcome.error is not None:
         raise outcome.error
     if outcome.state == "interrupted":
         raise KeyboardInterrupt
-    return Measured(figures_of_phase(outcome.phases[-1]))
+    return outcome
 
 
 def _unheard(_event: object) -> None:
     """A study shows its steps, not their intervals; those are in the run directory."""
 
 
-def figures_of_phase(result: PhaseResult) -> dict[str, float]:
-    """By the names of `linerate.analysis.metric`."""
-    return {
+def measured_of(outcome: BackupOutcome, step: Mapping[str, float]) -> Measured:
+    """What its last phase came to. `step`: the figures of this phase as a step of a run.
+
+    Findings about the phases before it are no doubt about its figures.
+    """
+    validity, last = outcome.run.manifest.validity, outcome.run.manifest.steps[-1]
+    findings = [one for one in validity.findings if one.step in ("", last.key)] if validity else []
+    grave = [one.reason for one in findings if one.severity == "void"]
+    return Measured(
+        {**step, **figures_of_phase(outcome.phases[-1], last.counters)},
+        stamp_of(findings) if validity else None,
+        "; ".join(grave),
+    )
+
+
+def figures_of_phase(result: PhaseResult, counters: Mapping[str, float]) -> dict[str, float]:
+    """By the names of `linerate.analysis.metric`. `counters`: what the laboratory counted during the phase.
+
+    `wire_mbit_s` is 10^6 bits per second of whole frames in both directions, with preambles and gaps. It is left out
+    where no frames were counted.
+    """
+    figures = {
         "backup_s": result.seconds,
         "backup_mbit_s": result.data_mbit_s,
-        "wire_mbit_s": result.wire_mbit_s,
+        "payload_mbit_s": result.wire_mbit_s,
         "gb_per_hour": result.gb_per_hour,
     }
+    wire = frame_bytes(counters)
+    return {**figures, "wire_mbit_s": 8 * wire / 1e6 / result.seconds} if wire else figures
+
+
+def frame_bytes(counters: Mapping[str, float]) -> float:
+    """Bytes of all frames that hosts and arrays sent: what one receives another has sent, so each counts once."""
+    ports = {found[1] for name in counters if (found := _SENT.fullmatch(name))}
+    return sum(
+        counters[f"port.{port}.bytes_sent"]
+        + WIRE_BYTES_PER_FRAME * counters.get(f"port.{port}.frames_sent", 0.0)
+        for port in ports
+    )

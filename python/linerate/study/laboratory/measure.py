@@ -12,14 +12,14 @@ import polars as pl
 from linerate.analysis.arrays import array_figures
 from linerate.analysis.faults import fault_figures
 from linerate.analysis.figures import LINE_RATES
-from linerate.analysis.summary import summarise_step
+from linerate.analysis.summary import StepSummary, summarise_step
 from linerate.analysis.verdict import figures_of
 from linerate.errors import UserError
 from linerate.lab.lan import lan_mib_s
-from linerate.results import WorkloadSource
+from linerate.results import RunDirectory, WorkloadSource
 from linerate.run import Beside, Counters, Execution, Loader, RunEvent, Watcher, carry_out
 from linerate.scale.laws import demands_s
-from linerate.study.laboratory.backup import measure_backup
+from linerate.study.laboratory.backup import carry_out_backup, measured_of
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.settings import loaded
 from linerate.study.model import Settings, Workload
@@ -77,9 +77,17 @@ def measure(run: LaboratoryRun) -> Measured:
     workload = run.workload
     spec = idle(workload) if workload.spec is None else placed(workload, run)
     if workload.backup is not None:
-        return measure_backup(
-            workload.backup, spec, run.settings, run.consent, run.loader.look, run.directory, _recorded(run)
+        backed_up = carry_out_backup(
+            workload.backup,
+            spec,
+            run.settings,
+            run.consent,
+            run.loader.look,
+            run.directory,
+            _recorded(run),
+            run.counters,
         )
+        return measured_of(backed_up, _figures(run, backed_up.run, -1)[1])
     plan = RunPlan(workload.name, [PlanStep(PlannedRun(spec=spec, name=workload.name, label=workload.name))])
     execution = Execution(
         plan,
@@ -98,8 +106,7 @@ def measure(run: LaboratoryRun) -> Measured:
     if outcome.state == "interrupted":
         raise KeyboardInterrupt
     step = outcome.run.manifest.steps[0]
-    summary = summarise_step(outcome.run, step)
-    figures = figures_of(summary, step.counters, run.line_rates, lan_mib_s(step.counters))
+    summary, figures = _figures(run, outcome.run, 0)
     if workload.spec is None:
         figures = {name: value for name, value in figures.items() if name not in STORAGE_FIGURES}
     figures |= fault_figures(outcome.run, step.key) | array_figures(outcome.run, step.key)
@@ -111,6 +118,13 @@ def measure(run: LaboratoryRun) -> Measured:
     )
     demands = {} if summary.paced else demands_s(outcome.run, summary)
     return Measured(figures, stamp, "; ".join(grave), rates["ios"].to_list(), spec.interval_s, demands)
+
+
+def _figures(run: LaboratoryRun, ran: RunDirectory, number: int) -> tuple[StepSummary, dict[str, float]]:
+    """Summary and figures of a step of the run directory, by its place among the steps."""
+    step = ran.manifest.steps[number]
+    summary = summarise_step(ran, step)
+    return summary, figures_of(summary, step.counters, run.line_rates, lan_mib_s(step.counters))
 
 
 def _recorded(run: LaboratoryRun) -> dict[str, Any]:

@@ -1,21 +1,30 @@
-"""Which settings volumes on SMB shares have, and which only LUNs have.
+"""Which settings volumes on SMB shares have, and which only LUNs have; and the session of another client on a share.
 
 A case with a setting that no volume of its SAN has is not applicable: it would compare the baseline with itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from linerate.host import catalogue as host_catalogue
-from linerate.settings import applied_by, model_field
+from linerate.run import VirtualSan
+from linerate.settings import OTHER_SESSION, applied_by, model_field
+from linerate.study.laboratory.measure import Placed
 from linerate.study.laboratory.multipath import is_of_paths
 from linerate.study.model import Settings
+from linerate.volumes import Consent, clear
+from linerate.workload import RunSpec, StreamSpec, VolumeSpec
+from linerate.workload.spec import ClosedArrival, OpenArrival, SizeMix
 
 NO_SHARE = "no volume of this SAN is a file on an SMB share"
 NO_LUN = "every volume of this SAN is a file on an SMB share: it has neither iSCSI sessions nor several paths"
 _OF_EVERY_SESSION = ("outstanding", "sessions_per_volume")
 _OF_LUNS = ("load.session",)
+_LONGEST_S = 86_400.0
+_INTERVAL_S = 3600.0
+"""Nothing takes the intervals, so there must be few."""
 
 
 def unfit_for(are_shares: Iterable[bool], settings: Settings) -> dict[str, str]:
@@ -33,9 +42,50 @@ def unfit_for(are_shares: Iterable[bool], settings: Settings) -> dict[str, str]:
 def is_of_shares(name: str) -> bool:
     """Whether a setting is one of the SMB sessions in which files on shares are opened."""
     field = model_field(name)
-    return field is not None and field.part == "smb"
+    return name == OTHER_SESSION or (field is not None and field.part == "smb")
 
 
 def _is_of_luns(name: str) -> bool:
     of_session = name in host_catalogue() and applied_by(name) == "load" and name not in _OF_EVERY_SESSION
     return of_session or is_of_paths(name) or name in _OF_LUNS
+
+
+@contextmanager
+def other_session(place: Placed, what: str) -> Iterator[None]:
+    """Another client's session on a file of the share while the block lasts. `what`: idle or reads.
+
+    Raises LinerateError if the file cannot be opened, or if the session was lost meanwhile.
+    """
+    spec = other_client(place, what)
+    loader = VirtualSan()
+    load = loader.start(clear([spec], loader.look, Consent.nothing()).of(spec))
+    try:
+        yield
+    except BaseException:
+        load.stop()
+        load.finish()
+        raise
+    load.stop()
+    if (error := load.finish().error) is not None:
+        raise error
+
+
+def other_client(place: Placed, what: str) -> RunSpec:
+    """What the other client does until it is stopped."""
+    idle = what == "idle"
+    return RunSpec(
+        name="other client",
+        elapsed_s=_LONGEST_S,
+        interval_s=_INTERVAL_S,
+        volumes=(VolumeSpec(name="file", url=place.url, netns=place.netns, outstanding=1, **place.access),),
+        streams=(
+            StreamSpec(
+                name="read",
+                volumes=("file",),
+                sizes=SizeMix.one(4096 if idle else 65_536),
+                read_percent=100,
+                random_percent=100,
+            ),
+        ),
+        arrival=OpenArrival(process="deterministic", rate_iops=1.0) if idle else ClosedArrival(),
+    )

@@ -12,13 +12,14 @@ from pydantic import BaseModel
 from linerate.errors import HostError, InternalError, LinerateError, UserError
 from linerate.host import HostJournal, HostSettings, HostTarget, unproven
 from linerate.lab import Lab
-from linerate.lab.cpu_idle import kept_awake
+from linerate.lab.cpu.idle import kept_awake
+from linerate.lab.cpu.limit import CpuLimit, processes_in
 from linerate.lab.lan import LanTraffic
 from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits
 from linerate.run import VirtualSan, watch
 from linerate.san import Host, Link, Nic, Storage, Switch, Topology
-from linerate.settings import HOST, REPLICATION, applied_by, is_of_topology
+from linerate.settings import CPU, HOST, OTHER_SESSION, REPLICATION, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import FaultTimeline, faults_of
 from linerate.study.laboratory.measure import LaboratoryRun, Placed, measure
@@ -32,7 +33,7 @@ from linerate.study.laboratory.settings import (
     replicates,
     topology_values,
 )
-from linerate.study.laboratory.shares import unfit_for
+from linerate.study.laboratory.shares import other_session, unfit_for
 from linerate.study.model import San, Settings, SettingValue, Workload
 from linerate.volumes import Consent
 
@@ -99,6 +100,7 @@ class _Up:
         self._now = _elements(topology)
         self._settings: Settings = {}
         self._preconditioned: Mapping[str, Storage] = {}
+        self._cpu_limit: CpuLimit | None = None
         with ExitStack() as stack:
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
             asked = sorted(needs) if fabric == "auto" else ()  # a fabric that was named stays; it may refuse
@@ -121,6 +123,7 @@ class _Up:
 
     def close(self) -> None:
         """Takes it down."""
+        self._limit_cpu({})
         self._stack.close()
 
     def apply(self, settings: Settings) -> SetUp:
@@ -134,10 +137,25 @@ class _Up:
             done = host.hold(mine)
             readback |= done.readback
             refused |= done.refused
+        refused |= self._limit_cpu(wanted)
         if replicates(wanted) and (why := Replication(self._lab).refusal()):
             refused[REPLICATION] = why
         self._settings = {name: value for name, value in wanted.items() if name not in refused}
         return SetUp({**self._settings, **topology_values(self._settings), **readback}, refused)
+
+    def _limit_cpu(self, settings: Settings) -> dict[str, str]:
+        """Ends the limit of the last case and begins that of this one; why not, if this machine has none."""
+        limit, self._cpu_limit = self._cpu_limit, None
+        if limit is not None:
+            limit.close()
+        if CPU not in settings:
+            return {}
+        arrays = [self._lab.namespace(array.name).path for array in self._as_built.arrays]
+        try:
+            self._cpu_limit = CpuLimit(int(settings[CPU]), list(processes_in(arrays)))
+        except HostError as error:
+            return {CPU: _reason(error)}
+        return {}
 
     def _unfit(self, settings: Settings) -> dict[str, str]:
         """What this SAN lacks; and what the fabric could be given, and would then carry something else than a wire
@@ -159,13 +177,16 @@ class _Up:
         with ExitStack() as beside:
             copies = beside.enter_context(Replication(self._lab)) if replicates(self._settings) else None
             traffic = beside.enter_context(LanTraffic(self._lab, streams))
+            volumes = tuple(self._volumes())
+            if (other := str(self._settings.get(OTHER_SESSION, "none"))) != "none":
+                beside.enter_context(other_session(volumes[-1], other))
             waits = beside.enter_context(ArrayWaits(self._lab, arrays))
             counted = [one for one in (self._lab, traffic, waits, copies) if one is not None]
             return measure(
                 LaboratoryRun(
                     workload,
                     self._settings,
-                    tuple(self._volumes()),
+                    volumes,
                     directory,
                     {**record, "facts": {**self.facts(), **({"lan": traffic.tool} if streams else {})}},
                     Consent.nothing(),
