@@ -87,7 +87,7 @@ PYTHON_LAYERS = (
     {"run"},
     {"cluster", "probe", "scale", "backup"},
     {"study"},
-    {"history", "advice"},
+    {"history", "advice", "tune"},
     {"report"},
     {"recommend"},
     {"watch"},

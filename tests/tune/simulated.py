@@ -29,7 +29,9 @@ class SimulatedSan:
     def true_value(self, point: Point) -> float:
         mains = sum(effect for factor, effect in self.effects.items() if point[factor])
         changed = [1 if level else -1 for level in point]
-        return mains + sum(effect / 2 * changed[one] * changed[two] for (one, two), effect in self.pairs.items())
+        return mains + sum(
+            effect / 2 * changed[one] * changed[two] for (one, two), effect in self.pairs.items()
+        )
 
     def true_change(self, point: Point) -> float:
         """Against the baseline."""

@@ -48,15 +48,16 @@ def screening_design(space: Space) -> Design:
     """
     if len(space.factors) > FACTORS_MOST:
         raise UserError(
-            f"{len(space.factors)} settings to tune; at most {FACTORS_MOST}", "tune those first that may matter most"
+            f"{len(space.factors)} settings to tune; at most {FACTORS_MOST}",
+            "tune those first that may matter most",
         )
     if not space.allows(space.baseline):
         raise UserError("the baseline itself is excluded", "take another first value, or another --forbid")
     rows = regular_rows(len(space.factors))
-    if not all(space.allows(space.point(row)) for row in rows):
-        rows = _exchanged(rows, lambda row: space.allows(space.point(row)))
+    if not all(space.allows(space.point(list(row))) for row in rows):
+        rows = _exchanged(rows, lambda row: space.allows(space.point(list(row))))
     _check_rank(space, rows)
-    points = tuple(dict.fromkeys((space.baseline, *(space.point(row) for row in rows))))
+    points = tuple(dict.fromkeys((space.baseline, *(space.point(list(row)) for row in rows))))
     return Design(points, _mixed(np.array(list(space.signs(points)), dtype=np.float64)))
 
 

@@ -31,7 +31,10 @@ _SAME = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class TuneRun:
-    """One run: its stage and block, its place in the block from 0, its point, and its value on the metric's scale."""
+    """One run: its stage and block, its place in the block, its point, and its value on the metric's scale.
+
+    `position` counts from 0; it is 0 in all runs of a SAN in modelled time, which has no drift.
+    """
 
     stage: str
     block: int
@@ -54,8 +57,10 @@ class FactorEffect:
 
 @dataclass(frozen=True, slots=True)
 class PairEffect:
-    """The effect of an interaction. The runs cannot tell the pairs of `aliases` apart; `effect` is that of the first one,
-    and `signs` say of each whether its own is the same (+1) or the opposite (-1)."""
+    """The effect of an interaction. The runs cannot tell the pairs of `aliases` apart.
+
+    `effect` is that of the first one; `signs` say of each whether its own is the same (+1) or the opposite (-1).
+    """
 
     aliases: tuple[Pair, ...]
     signs: tuple[int, ...]
@@ -125,9 +130,10 @@ def block_columns(runs: Sequence[TuneRun]) -> Array:
     for block in dict.fromkeys((run.stage, run.block) for run in runs):
         inside = np.array([(run.stage, run.block) == block for run in runs])
         columns.append(inside.astype(np.float64))
-        if inside.sum() >= _TREND_RUNS:
-            place = np.array([float(run.position) for run in runs])
-            columns.append(np.where(inside, place - place[inside].mean(), 0.0) / place[inside].max())
+        place = np.array([float(run.position) for run in runs])
+        length = np.ptp(place[inside])
+        if inside.sum() >= _TREND_RUNS and length > 0:
+            columns.append(np.where(inside, place - place[inside].mean(), 0.0) / length)
     return np.column_stack(columns)
 
 
@@ -178,7 +184,9 @@ def _factor_effects(found: Fit, begin: int, end: int, margin: float) -> Iterator
             standing = "matters"
         elif inside[index] <= ALPHA:
             standing = "no effect"
-        yield FactorEffect(index, float(effect), float(low[index]), float(high[index]), float(p[index]), standing)
+        yield FactorEffect(
+            index, float(effect), float(low[index]), float(high[index]), float(p[index]), standing
+        )
 
 
 def _pair_effects(found: Fit, begin: int, groups: Sequence[dict[Pair, int]]) -> Iterator[PairEffect]:

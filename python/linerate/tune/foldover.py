@@ -20,7 +20,9 @@ FOLDS_MOST = 2
 def candidates(found: Effects) -> list[tuple[PairEffect, list[Pair]]]:
     """Every interaction that is shown, with the pairs that may be the reason."""
     matter = set(found.matter())
-    shown = ((one, [pair for pair in one.aliases if matter & set(pair)]) for one in found.pairs if one.is_active)
+    shown = (
+        (one, [pair for pair in one.aliases if matter & set(pair)]) for one in found.pairs if one.is_active
+    )
     return [(one, likely) for one, likely in shown if likely]
 
 

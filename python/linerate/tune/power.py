@@ -1,4 +1,4 @@
-"""What a screening finds: the smallest effect that is shown with probability `POWER`, and what other ways would cost."""
+"""What a screening finds: the smallest effect that is shown with probability `POWER`; and what other ways cost."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def refined(space: Space, best: Point, runs: Sequence[TuneRun], better: int) -> 
     begin = nuisance.shape[1]
     gains = found.coefficients[begin:] * better
     p = holm(p_different(Estimates(gains, found.errors[begin:], found.freedom)))
-    chosen, gained = list(best), {}
+    chosen = list(best)
+    gained: dict[int, float] = {}
     for point, gain, error_rate in zip(points, gains, p, strict=True):
         (factor,) = (index for index, level in enumerate(point) if level != best[index])
         if error_rate <= ALPHA and gain > gained.get(factor, 0.0):

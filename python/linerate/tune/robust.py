@@ -1,8 +1,9 @@
 """Least squares in which runs far from all others count little or nothing: a run that was disturbed must not decide.
 
-The estimate is Tukey's biweight, begun from Huber's (Huber and Ronchetti, Robust Statistics, chapter 7): the weight of a
-run falls with its residual, relative to a spread that is the median of the residuals. The standard error is that of
-their section 7.6, which counts what the weights cost. It is used with Student's t and the degrees of freedom of the fit.
+The estimate is Tukey's biweight, begun from Huber's (Huber and Ronchetti, Robust Statistics, chapter 7). The weight of
+a run falls with its residual, relative to a spread that is the median of the residuals. The standard error is that of
+their section 7.6, which counts what the weights cost. It is used with Student's t and the degrees of freedom of the
+fit.
 """
 
 from __future__ import annotations

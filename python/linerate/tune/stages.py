@@ -76,7 +76,7 @@ Measured = Mapping[str, Sequence[TuneRun]]
 
 
 class Procedure:
-    """The stages of one search. `better` is +1 if more is good and -1 if less is. Raises UserError as the design does."""
+    """The stages of one search. `better` is +1 if more is good and -1 if less is. Raises UserError like the design."""
 
     def __init__(self, space: Space, effort: TuneEffort, better: int) -> None:
         self.space = space
@@ -172,6 +172,8 @@ def pilot_spread(runs: Sequence[TuneRun]) -> float:
     points = list(dict.fromkeys(run.point for run in runs))
     changes = [[float(run.point == point) for point in points[1:]] for run in runs]
     try:
-        return fit(np.column_stack([block_columns(runs), np.array(changes)]), np.array([run.value for run in runs])).spread
+        return fit(
+            np.column_stack([block_columns(runs), np.array(changes)]), np.array([run.value for run in runs])
+        ).spread
     except ValueError:
         return math.nan
