@@ -27,6 +27,7 @@ FACTORS_MOST = 15
 _PRIOR_VARIANCE = 1.0  # of an interaction, relative to the noise: the value of the paper
 _PASSES_MOST = 20
 _DRAWS_MOST = 1000
+_NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +144,16 @@ def _check_rank(space: Space, rows: Array) -> None:
 
 
 def _mixed(rows: Array) -> float:
-    """The largest entry of the alias matrix of main effects and interactions of two factors."""
+    """The largest entry of the alias matrix of main effects and interactions of two factors.
+
+    Two factors of which one combination is excluded have no interaction: it would be a sum of main effects.
+    """
     if rows.shape[1] < 2:
         return 0.0
-    primary = np.column_stack([np.ones(len(rows)), rows])
-    alias = np.linalg.lstsq(primary, pair_columns(rows), rcond=None)[0]
-    return float(np.round(np.abs(alias[1:]).max(), 6))
+    primary, pairs = np.column_stack([np.ones(len(rows)), rows]), pair_columns(rows)
+    alias = np.linalg.lstsq(primary, pairs, rcond=None)[0]
+    exists = np.linalg.norm(pairs - primary @ alias, axis=0) > _NOTHING
+    return float(np.round(np.abs(alias[1:, exists]).max(initial=0.0), 6))
 
 
 def unique(points: Sequence[Point]) -> tuple[Point, ...]:

@@ -10,7 +10,7 @@ from linerate.analysis.verdict import ALPHA
 from linerate.analysis.verdict.power import POWER
 from linerate.analysis.verdict.student import t_reach
 
-_ERRORS_MOST = 50.0  # further away the noncentral t distribution is not computed
+_ERRORS_MOST = 50.0  # standard errors; the effect is smaller
 
 
 def smallest_effect(spread: float, points: int, blocks: int, factors: int) -> float:
@@ -27,9 +27,10 @@ def smallest_effect(spread: float, points: int, blocks: int, factors: int) -> fl
     reach = float(t_reach(ALPHA / factors / 2, freedom))
 
     def lack(distance: float) -> float:
-        return float(1 - special.nctdtr(freedom, distance, reach)) - POWER
+        missed = float(special.nctdtr(freedom, distance, reach))
+        return 1 - (missed if math.isfinite(missed) else 0.0) - POWER  # so far out that it is no number
 
-    distance = optimize.brentq(lack, 0.0, _ERRORS_MOST) if lack(_ERRORS_MOST) > 0 else reach
+    distance = optimize.brentq(lack, 0.0, max(_ERRORS_MOST, 2 * reach))
     return float(distance) * 2 * spread / math.sqrt(runs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from linerate.study.file.model import CaseTable, FactorialTable, StudyFile
 from linerate.study.file.reader import load_study
 from linerate.study.model import SettingValue, Study
 
+_CASE = re.compile(r"\bcase\[(\d+)\]")  # the file has none: it is the case of a factor
 Levels = Mapping[str, Sequence[SettingValue]]
 
 
@@ -38,7 +40,12 @@ def load_factored(
             )
         return _with_factors(file, used)
 
-    return load_study(name_or_path, quick=quick, seed=seed, change=change), used
+    try:
+        return load_study(name_or_path, quick=quick, seed=seed, change=change), used
+    except UserError as error:
+        names = list(used)
+        message = _CASE.sub(lambda found: f"setting {names[int(found[1])]}", error.message)
+        raise UserError(message, error.hint) from error
 
 
 def _with_factors(file: StudyFile, factors: Levels) -> StudyFile:
