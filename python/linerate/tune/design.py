@@ -4,8 +4,8 @@ Without exclusions it is a regular fraction of resolution IV: main effects are m
 and such interactions are mixed with each other (Box, Hunter and Hunter, Statistics for Experimenters, chapter 6).
 pyDOE3 finds its generators.
 
-With exclusions, rows that are excluded are replaced by others, one factor at a time, as long as the determinant of the
-information matrix grows. Interactions of two factors are in that matrix with a prior variance, so that main effects
+With exclusions, the design is the next larger one, and rows that are excluded are replaced by others, one factor at a
+time, as long as the determinant of the information matrix grows. Interactions of two factors are in that matrix with a prior variance, so that main effects
 stay as free of them as the exclusions permit (DuMouchel and Jones 1994, Technometrics 36).
 """
 
@@ -28,6 +28,9 @@ _PRIOR_VARIANCE = 1.0  # of an interaction, relative to the noise: the value of 
 _PASSES_MOST = 20
 _DRAWS_MOST = 1000
 _NOTHING = 1e-6
+_ALL_MOST = 4  # factors, of which all combinations are few
+_LARGER = range(6, 11)  # numbers of factors that have 32 runs where 16 would do without exclusions
+_STARTS = 3  # the exchange ends at a local maximum
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def screening_design(space: Space) -> Design:
         raise UserError("the baseline itself is excluded", "take another first value, or another --forbid")
     rows = regular_rows(len(space.factors))
     if not all(space.allows(space.point(list(row))) for row in rows):
-        rows = _exchanged(rows, lambda row: space.allows(space.point(list(row))))
+        rows = _allowed_rows(space)
     _check_rank(space, rows)
     points = tuple(dict.fromkeys((space.baseline, *(space.point(list(row)) for row in rows))))
     return Design(points, _mixed(np.array(list(space.signs(points)), dtype=np.float64)))
@@ -77,6 +80,26 @@ def regular_rows(factors: int) -> Array:
         rows = pyDOE3.fracfact_by_res(factors, 4)
     rows = np.asarray(rows, dtype=np.float64)
     return np.asarray(rows * -rows[0])
+
+
+def _allowed_rows(space: Space) -> Array:
+    """Rows without an excluded one: all of them for up to four factors, else twice a regular fraction, exchanged."""
+    import pyDOE3
+
+    def allowed(row: Array) -> bool:
+        return space.allows(space.point(list(row)))
+
+    count = len(space.factors)
+    if count <= _ALL_MOST:
+        return np.array([row for row in np.asarray(pyDOE3.ff2n(count), dtype=np.float64) if allowed(row)])
+    if count in _LARGER:
+        start = np.asarray(pyDOE3.fracfact_by_res(count, 5), dtype=np.float64)
+    else:
+        start = np.asarray(pyDOE3.ff2n(count)) if count < min(_LARGER) else regular_rows(count)
+    start = start * -start[0]
+    orders = [random.Random(number).sample(range(count), count) for number in range(_STARTS)]
+    found = [_exchanged(start[:, order], allowed) for order in orders]
+    return max(found, key=_information)
 
 
 def pair_columns(rows: Array) -> Array:

@@ -19,6 +19,7 @@ from linerate.analysis.verdict import ALPHA
 from linerate.analysis.verdict.decide import holm
 from linerate.analysis.verdict.estimate import Array, Estimates, p_different, p_equivalent, t_interval
 from linerate.errors import HostError
+from linerate.tune.design import pair_columns
 from linerate.tune.factors import Point, Space
 from linerate.tune.robust import Fit, fit
 
@@ -140,7 +141,8 @@ def block_columns(runs: Sequence[TuneRun]) -> Array:
 def _pairs(known: Array, rows: Array, first: Sequence[Pair]) -> list[dict[Pair, int]]:
     """The interactions that the runs tell, each with those that cannot be told from it and their signs."""
     every = list(itertools.combinations(range(rows.shape[1]), 2))
-    own = {pair: _remainder(known, _column(rows, pair)) for pair in every}
+    remainders = _remainder(known, pair_columns(rows))
+    own = {pair: remainders[:, index] for index, pair in enumerate(every)}
     groups: list[dict[Pair, int]] = []
     for pair in (*first, *(one for one in every if one not in first)):
         if np.linalg.norm(own[pair]) ** 2 < _OWN_LEAST * len(rows):
@@ -160,9 +162,9 @@ def _column(rows: Array, pair: Pair) -> Array:
     return np.asarray(rows[:, pair[0]] * rows[:, pair[1]])
 
 
-def _remainder(known: Array, column: Array) -> Array:
-    """The part of a column that the known ones do not explain."""
-    return np.asarray(column - known @ np.linalg.lstsq(known, column, rcond=None)[0])
+def _remainder(known: Array, columns: Array) -> Array:
+    """The part of one or more columns that the known ones do not explain."""
+    return np.asarray(columns - known @ np.linalg.lstsq(known, columns, rcond=None)[0])
 
 
 def _is_same(one: Array, other: Array) -> bool:
