@@ -66,9 +66,20 @@ def test_the_plan_says_runs_time_power_and_what_cannot_be_together(study: str, t
 
 
 @pytest.mark.long
-def test_a_search_is_confirmed_goes_on_where_it_was_and_keeps_the_directory(study: str, tmp_path: Path) -> None:
+def test_a_search_is_confirmed_goes_on_where_it_was_and_keeps_the_directory(
+    study: str, tmp_path: Path
+) -> None:
     place = tmp_path / "out"
-    two = ("--setting", "array.disks=10,11", "--setting", "outstanding=1,2,4", "--blocks", "2", "--confirm", "5")
+    two = (
+        "--setting",
+        "array.disks=10,11",
+        "--setting",
+        "outstanding=1,2,4",
+        "--blocks",
+        "2",
+        "--confirm",
+        "5",
+    )
     done = linerate("tune", study, *two, "--spread", "3", "--output", str(place), "--json")
     assert done.returncode == 0, done.stderr
     last = json.loads(done.stdout.splitlines()[-1])
@@ -79,7 +90,10 @@ def test_a_search_is_confirmed_goes_on_where_it_was_and_keeps_the_directory(stud
     assert Path(last["report"]).is_file()
     stages = sorted(path.name for path in place.iterdir() if path.is_dir())
     assert stages == ["1-screening", "2-levels", "3-confirmation"]
-    assert {case.name for case in StudyDirectory.open(place / stages[-1]).study.cases} == {"baseline", "tuned"}
+    assert {case.name for case in StudyDirectory.open(place / stages[-1]).study.cases} == {
+        "baseline",
+        "tuned",
+    }
     again = linerate("tune", study, *two, "--output", str(place))
     assert again.returncode != 0
     assert f"go on with: linerate tune {place}" in again.stderr

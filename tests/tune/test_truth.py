@@ -111,7 +111,9 @@ def test_the_smallest_effect_is_found_four_times_in_five() -> None:
     for seed in range(SEEDS):
         dice = np.random.default_rng(seed)
         runs = [
-            TuneRun("screening", block, place, tuple(point), smallest * bool(point[0]) + dice.normal(0, NOISE))
+            TuneRun(
+                "screening", block, place, tuple(point), smallest * bool(point[0]) + dice.normal(0, NOISE)
+            )
             for block in range(4)
             for place, point in enumerate(dice.permutation(procedure.design.points).tolist())
         ]

@@ -5,8 +5,9 @@ and such interactions are mixed with each other (Box, Hunter and Hunter, Statist
 pyDOE3 finds its generators.
 
 With exclusions, the design is the next larger one, and rows that are excluded are replaced by others, one factor at a
-time, as long as the determinant of the information matrix grows. Interactions of two factors are in that matrix with a prior variance, so that main effects
-stay as free of them as the exclusions permit (DuMouchel and Jones 1994, Technometrics 36).
+time, as long as the determinant of the information matrix grows. Interactions of two factors are in that matrix with a
+prior variance, so that main effects stay as free of them as the exclusions permit (DuMouchel and Jones 1994,
+Technometrics 36).
 """
 
 from __future__ import annotations

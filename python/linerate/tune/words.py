@@ -64,18 +64,22 @@ def power_line(procedure: Procedure, measured: Measured) -> str:
 def effect_lines(space: Space, found: Effects) -> Iterator[str]:
     """The effects of a screening: settings by the size of their effect, then interactions that are shown."""
     yield f"Effects of the screening ({NO_RESULT}; 95 % intervals; {plural(found.runs, 'run')}):"
-    width = max(len(factor.name) for factor in space.factors)
+    names = {one.factor: space.factors[one.factor] for one in found.factors}
+    changes = {
+        index: f"{value_text(factor.levels[0])} -> {value_text(factor.levels[-1])}"
+        for index, factor in names.items()
+    }
+    width, wide = max(len(factor.name) for factor in names.values()), max(map(len, changes.values()))
     for one in sorted(found.factors, key=lambda effect: -abs(effect.effect)):
-        factor = space.factors[one.factor]
-        change = f"{value_text(factor.levels[0])} -> {value_text(factor.levels[-1])}"
-        yield f"  {factor.name:<{width}}  {change:<20}  {_span(one.effect, one.low, one.high)}  {one.standing}"
+        span = _span(one.effect, one.low, one.high)
+        yield f"  {names[one.factor].name:<{width}}  {changes[one.factor]:<{wide}}  {span:<30}  {one.standing}"
     likely = {id(one): pairs for one, pairs in candidates(found)}
     for pair in found.pairs:
         if pair.is_active:
             named = _pairs_text(space, likely.get(id(pair)) or pair.aliases)
             yield f"  interaction {named}  {_span(pair.effect, pair.low, pair.high)}"
     if found.left_out:
-        yield f"  {plural(found.left_out, 'run')} far from all others did not count"
+        yield f"  runs so far from all others that they did not count: {found.left_out}"
 
 
 def settings_text(settings: dict[str, Value]) -> str:

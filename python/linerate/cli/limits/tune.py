@@ -287,6 +287,7 @@ def _conductor(record: TuneRecord, overwrite: list[str] | None, *, json: bool) -
 
 
 def _show(directory: Path, record: TuneRecord, found: Found, *, json: bool) -> None:
+    from linerate.analysis.verdict import GAINS
     from linerate.report.study import words, write_study_report
     from linerate.study import StudyDirectory
     from linerate.study.judge import write_verdicts
@@ -317,10 +318,11 @@ def _show(directory: Path, record: TuneRecord, found: Found, *, json: bool) -> N
     if found.confirmed is None:
         typer.echo("Result: no setting was shown to help. Keep the baseline.")
     else:
-        pairs = f"{found.confirmed.blocks} pairs of fresh runs"
-        typer.echo(f"Change only: {settings_text(changed)}")
+        helps = found.confirmed.verdict in GAINS
+        typer.echo(f"{'Change only' if helps else 'Not confirmed'}: {settings_text(changed)}")
         typer.echo(
-            f"Result: {words.change(found.confirmed)} {found.confirmed.verdict} than the baseline, {pairs}"
+            f"Result: {words.change(found.confirmed)} ({words.bounds(found.confirmed)}) against the baseline, "
+            f"{found.confirmed.verdict}; {found.confirmed.blocks} pairs of fresh runs"
         )
         typer.echo(f"report: {report}")
     typer.echo(f"stages: {directory}")
