@@ -87,7 +87,7 @@ PYTHON_LAYERS = (
     {"run", "imported"},
     {"cluster", "probe", "scale", "backup"},
     {"study"},
-    {"history", "advice"},
+    {"history", "advice", "tune"},
     {"report"},
     {"recommend"},
     {"watch"},

@@ -22,7 +22,7 @@ from linerate.cli.host import verbs as host
 from linerate.cli.hosts import verbs as hosts
 from linerate.cli.job import presets
 from linerate.cli.lab import verbs as lab
-from linerate.cli.limits import probe, scale
+from linerate.cli.limits import probe, scale, tune
 from linerate.cli.numbers import compare, export, history, imports
 from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
@@ -48,6 +48,7 @@ app.add_typer(hosts.app, name="hosts")
 app.command("discover")(discover.discover)
 app.command("probe")(probe.probe)
 app.command("scale")(scale.scale)
+app.command("tune")(tune.tune)
 app.command("backup-load")(backup.backup_load)
 app.command("report")(report.report)
 app.command("watch")(watch.watch)

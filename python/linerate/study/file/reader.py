@@ -6,7 +6,7 @@ Errors name file, line and key; all of them are reported at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -37,6 +37,7 @@ _KIND = "study file"
 _SUFFIX = ".toml"
 _STAND_IN = "null:1t"
 _INTERVALS_MIN = 4
+Change = Callable[[StudyFile], StudyFile]
 
 
 def shipped_studies() -> tuple[str, ...]:
@@ -59,12 +60,18 @@ def study_schema() -> dict[str, Any]:
 
 
 def load_study(
-    name_or_path: str | Path, *, quick: bool = False, seed: int | None = None, blocks: int | None = None
+    name_or_path: str | Path,
+    *,
+    quick: bool = False,
+    seed: int | None = None,
+    blocks: int | None = None,
+    change: Change | None = None,
 ) -> Study:
     """A study file, or a shipped study by its name.
 
     `quick` scales its times and its number of blocks down as the file's [quick] says; `seed` replaces the file's;
-    `blocks` replaces the file's number of blocks. Raises UserError with everything that is wrong.
+    `blocks` replaces the file's number of blocks; `change` is done to the file before it is resolved. Raises UserError
+    with everything that is wrong.
     """
     path = Path(name_or_path)
     if not path.exists():
@@ -75,7 +82,14 @@ def load_study(
         path = STUDIES / f"{path.stem}{_SUFFIX}"
     text = read_text(path, _KIND)
     return parse_study(
-        text, str(path), name=path.stem, folder=path.parent, quick=quick, seed=seed, blocks=blocks
+        text,
+        str(path),
+        name=path.stem,
+        folder=path.parent,
+        quick=quick,
+        seed=seed,
+        blocks=blocks,
+        change=change,
     )
 
 
@@ -88,10 +102,13 @@ def parse_study(
     quick: bool = False,
     seed: int | None = None,
     blocks: int | None = None,
+    change: Change | None = None,
 ) -> Study:
     """The study of a text; `shown` is the file's name in messages, `name` is used if it has none."""
     problems = Problems()
     file = checked(text, shown, StudyFile, _KIND, problems)
+    if change is not None:
+        file = change(file)
     reader = _Reader(file, shown, key_lines(text), problems, folder, quick, blocks)
     study = reader.study(file.name or name, file.seed if seed is None else seed)
     problems.raise_if_any()

@@ -1,0 +1,67 @@
+"""A study file for a search among settings: its SANs, workloads and baseline, without the cases that it compares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from linerate.errors import UserError
+from linerate.study.file.model import CaseTable, FactorialTable, StudyFile
+from linerate.study.file.reader import load_study
+from linerate.study.model import SettingValue, Study
+
+_CASE = re.compile(r"\bcase\[(\d+)\]")  # the file has none: it is the case of a factor
+Levels = Mapping[str, Sequence[SettingValue]]
+
+
+def load_factored(
+    name_or_path: str | Path, factors: Levels, *, quick: bool = False, seed: int | None = None
+) -> tuple[Study, Levels]:
+    """The study with one case for the last level of each factor, and the factors: those given, or the file's [factors].
+
+    The first level of each is the baseline's. So every setting is checked on the file's SANs by itself.
+    Raises UserError with everything that is wrong.
+    """
+    used: dict[str, Sequence[SettingValue]] = dict(factors)
+
+    def change(file: StudyFile) -> StudyFile:
+        if file.scale is not None:
+            raise UserError(
+                f"{name_or_path} searches for the largest load ([scale])",
+                "tune a study that measures one load",
+            )
+        if not used:
+            used.update(file.factors)
+        if not used:
+            raise UserError(
+                f"{name_or_path}: no settings to tune",
+                "name them: --setting NAME=VALUE,VALUE; or write [factors]",
+            )
+        return _with_factors(file, used)
+
+    try:
+        return load_study(name_or_path, quick=quick, seed=seed, change=change), used
+    except UserError as error:
+        names = list(used)
+        message = _CASE.sub(lambda found: f"setting {names[int(found[1])]}", error.message)
+        raise UserError(message, error.hint) from error
+
+
+def _with_factors(file: StudyFile, factors: Levels) -> StudyFile:
+    first = {name: levels[0] for name, levels in factors.items()}
+    settings = {**file.baseline.settings, **first}
+    cases = tuple(
+        CaseTable(name=f"setting {number}", title=name, settings={name: levels[-1]})
+        for number, (name, levels) in enumerate(factors.items(), start=1)
+    )
+    return file.model_copy(
+        update={
+            "baseline": file.baseline.model_copy(update={"settings": settings, "claims": ()}),
+            "workload": tuple(one.model_copy(update={"cases": ("*",)}) for one in file.workload),
+            "case": cases,
+            "claim": (),
+            "factors": {},
+            "factorial": FactorialTable(),
+        }
+    )

@@ -1,0 +1,70 @@
+"""tune.json: what a search was asked for. All else follows from it and from the study directories of its stages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import ConfigDict, ValidationError
+
+from linerate.errors import HostError, UserError
+from linerate.model import Model
+from linerate.results.files import write_atomically
+from linerate.study import Study
+from linerate.tune.factors import Space
+from linerate.tune.stages import TuneEffort
+
+TUNE = "tune.json"
+FORMAT_VERSION = 1
+
+
+class TuneRecord(Model):
+    """A search: its settings, its effort, and the study that every stage is made from."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    format: Literal["linerate-tune"] = "linerate-tune"
+    format_version: int = FORMAT_VERSION
+    started_at: datetime
+    command: tuple[str, ...] = ()
+    space: Space
+    effort: TuneEffort
+    study: Study
+    """With one workload; its baseline is that of the search."""
+
+    def create(self, directory: Path) -> None:
+        """Writes it into a directory that is new or empty.
+
+        Raises UserError if there is something in it, HostError if it cannot be written.
+        """
+        path = directory / TUNE
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise UserError(
+                    f"{directory} is not empty",
+                    f"give another --output, or go on with: linerate tune {directory}",
+                )
+            write_atomically(path, self.model_dump_json(indent=1).encode() + b"\n")
+        except OSError as error:
+            raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        """Raises UserError for a directory that is no search, or a damaged one."""
+        path = directory / TUNE
+        try:
+            record = cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise UserError(
+                f"{path}: {error.strerror}", "give a study file, or a directory that `linerate tune` wrote"
+            ) from error
+        except ValidationError as error:
+            raise UserError(f"{path}: {error.errors()[0]['msg']}", "take it from a backup") from error
+        if record.format_version > FORMAT_VERSION:
+            raise UserError(
+                f"{path} has format {record.format_version}; this version reads up to {FORMAT_VERSION}",
+                "read it with the Linerate that wrote it, or a newer one",
+            )
+        return record
