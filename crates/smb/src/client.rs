@@ -3,8 +3,9 @@
 use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
 use crate::event::{SmbFileId, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
-use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbMode};
+use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbGoal, SmbMode};
 use crate::options::SmbOptions;
+use crate::wire::shares::Share;
 use linerate_io::{AttachedRegions, Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use std::sync::Arc;
 
@@ -54,8 +55,36 @@ impl SmbClient {
         credentials: SmbCredentials,
         mode: SmbMode,
     ) -> Result<SmbFileId, crate::SmbFailure> {
+        self.start(driver, address, options, credentials, SmbGoal::File(mode))
+    }
+
+    /// Starts to list the shares of a server, whose address is [`SmbAddress::of_server`]. It ends as ready or failed, like
+    /// a file; [`Self::shares`] has the list.
+    pub(crate) fn list_shares<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &SmbAddress,
+        options: &SmbOptions,
+        credentials: SmbCredentials,
+    ) -> Result<SmbFileId, crate::SmbFailure> {
+        self.start(driver, address, options, credentials, SmbGoal::Shares)
+    }
+
+    /// The shares that were listed.
+    pub(crate) fn shares(&self, list: SmbFileId) -> &[Share] {
+        self.files[list.index()].shares()
+    }
+
+    fn start<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &SmbAddress,
+        options: &SmbOptions,
+        credentials: SmbCredentials,
+        goal: SmbGoal,
+    ) -> Result<SmbFileId, crate::SmbFailure> {
         let id = SmbFileId(self.files.len() as u32);
-        let file = RemoteFile::start(driver, id, address, options, credentials, mode)
+        let file = RemoteFile::start(driver, id, address, options, credentials, goal)
             .map_err(|loss| loss.failure(address))?;
         if let Some(stream) = file.stream {
             let index = stream.index() as usize;

@@ -1,5 +1,5 @@
-//! A file of a share as a blocking disk, for tools and tests. It owns a driver and waits for all its operations. For
-//! load, use [`SmbClient`].
+//! A file of a share as a blocking disk, and the list of a server's shares, for tools and tests. They own a driver and wait
+//! for all their operations. For load, use [`SmbClient`].
 
 use crate::address::{SmbAddress, SmbAddressError};
 use crate::client::SmbClient;
@@ -7,6 +7,7 @@ use crate::credentials::SmbCredentials;
 use crate::event::{SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSubmitError};
 use crate::file::{FileFacts, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
+use crate::wire::shares::Share;
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, Region, RegionId, Seg};
 use std::io;
@@ -17,6 +18,24 @@ const CLOSE_NS: Nanos = 2_000_000_000;
 /// Memory for the data, and most bytes in flight.
 const BOUNCE_BYTES: u64 = 4 << 20;
 const PIECE_BYTES: u32 = 1 << 20;
+
+/// Logs on and lists the shares of a server, whose address is [`SmbAddress::of_server`].
+pub fn list_shares<D: Driver>(
+    mut driver: D,
+    address: &SmbAddress,
+    options: &SmbOptions,
+    credentials: SmbCredentials,
+) -> Result<Vec<Share>, SmbToolError> {
+    let mut client = SmbClient::new();
+    let list = client.list_shares(&mut driver, address, options, credentials)?;
+    client.wait_ready(&mut driver)?;
+    if let SmbFileState::Failed(failure) = client.state(list) {
+        return Err(SmbToolError::Failed(failure.clone()));
+    }
+    let shares = client.shares(list).to_vec();
+    client.close(&mut driver, CLOSE_NS, &mut Vec::<SmbIoDone>::new())?;
+    Ok(shares)
+}
 
 /// An open file.
 #[derive(Debug)]

@@ -119,6 +119,30 @@ fn a_server_that_requires_signatures_and_an_option_against_them_do_not_agree() {
 }
 
 #[test]
+fn a_server_without_the_service_of_shares_is_named() {
+    let list = |status: Status| {
+        let fake = Fake::start(move |peer| {
+            for _ in 0..4 {
+                let asked = peer.read()?;
+                peer.step(&asked)?;
+            }
+            let create = peer.read()?;
+            peer.refuse(&create, status)?;
+            peer.read().map(|_| ())
+        });
+        let address = linerate_smb::SmbAddress::of_server(&format!("smb://{}", fake.addr)).unwrap();
+        let credentials = linerate_smb::SmbCredentials::of_user(Some("user"), None);
+        let driver = linerate_io::EpollDriver::new().unwrap();
+        let error = linerate_smb::list_shares(driver, &address, &options(), credentials).unwrap_err();
+        (error.blame(), error.to_string())
+    };
+    let (blame, error) = list(Status::OBJECT_NAME_NOT_FOUND);
+    assert!(blame == Blame::Peer && error.contains("no service that lists its shares"), "{error}");
+    let (blame, error) = list(Status::ACCESS_DENIED);
+    assert!(blame == Blame::User && error.contains("user user may not list the shares"), "{error}");
+}
+
+#[test]
 fn a_dialect_that_was_not_offered_is_refused() {
     let (blame, error) = refused(|peer| {
         peer.dialect = 0x2FF;

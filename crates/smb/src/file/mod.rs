@@ -2,7 +2,7 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures. It owns no clock, no socket and no thread.
+//! failures; `shares.rs` lists the shares of a server in place of a file. It owns no clock, no socket and no thread.
 
 mod credits;
 mod incoming;
@@ -11,6 +11,7 @@ mod opening;
 mod protection;
 mod receive;
 mod send;
+mod shares;
 mod steps;
 mod tasks;
 
@@ -32,6 +33,7 @@ use credits::Credits;
 use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
 use protection::{ControlMessage, Protection};
+use shares::ShareListing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use steps::{FileOpening, SmbStep};
@@ -47,6 +49,15 @@ pub struct SmbMode {
     pub write: bool,
     /// Create it if it does not exist, and extend a shorter one to this many bytes.
     pub create_bytes: Option<u64>,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SmbGoal {
+    /// A file that takes I/O.
+    File(SmbMode),
+    /// The list of the server's shares.
+    Shares,
 }
 
 /// Whether a file takes I/O.
@@ -95,6 +106,8 @@ pub(crate) struct RemoteFile {
     options: SmbOptions,
     user: String,
     mode: SmbMode,
+    /// The goal is a list of shares.
+    listing: Option<ShareListing>,
     pub(crate) state: SmbFileState,
     step: SmbStep,
     opening: FileOpening,
@@ -165,7 +178,7 @@ impl RemoteFile {
         address: &SmbAddress,
         options: &SmbOptions,
         credentials: SmbCredentials,
-        mode: SmbMode,
+        goal: SmbGoal,
     ) -> Result<Self, FileLoss> {
         options.check().map_err(|error| FileLoss::Options(error.to_string()))?;
         let peer = address.resolve()?;
@@ -173,12 +186,17 @@ impl RemoteFile {
             .connect(peer, &SocketOptions::default())
             .map_err(|error| FileLoss::Connect(error.to_string()))?;
         let user = credentials.user.clone();
+        let (mode, listing) = match goal {
+            SmbGoal::File(mode) => (mode, None),
+            SmbGoal::Shares => (SmbMode::default(), Some(ShareListing::default())),
+        };
         Ok(Self {
             id,
             address: address.clone(),
             options: options.clone(),
             user,
             mode,
+            listing,
             state: SmbFileState::Opening,
             step: SmbStep::Connecting,
             opening: FileOpening::new(options, credentials, &address.host),

@@ -53,6 +53,9 @@ impl RemoteFile {
                 self.open();
                 Ok(())
             }
+            SmbStep::CreatingPipe => self.pipe_created(message, status, now),
+            SmbStep::Binding => self.pipe_bound(message, status, now),
+            SmbStep::Listing | SmbStep::Fetching => self.pipe_answered(message, status, now),
             SmbStep::Extending | SmbStep::Sizing => Err(FileLoss::size(status, &self.address.path)),
             SmbStep::Closing => {
                 self.step = SmbStep::LoggingOff;
@@ -163,7 +166,7 @@ impl RemoteFile {
             return Err(FileLoss::tree(status, &self.address.share, &self.user));
         }
         let tree = Tree::parse(message)?;
-        if !tree.is_disk {
+        if !tree.is_disk && self.listing.is_none() {
             let words = format!("share {} has no files; it is a printer or a pipe", self.address.share);
             return Err(FileLoss::Options(words));
         }
@@ -203,6 +206,9 @@ impl RemoteFile {
     }
 
     fn send_create(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        if self.listing.is_some() {
+            return self.send_create_pipe(now);
+        }
         self.step = SmbStep::Creating;
         self.send_control(SmbCommand::Create, now, |file, header| {
             files::create(&header, &file.address.path, file.open_mode())
@@ -229,7 +235,7 @@ impl RemoteFile {
         }
     }
 
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         self.step = SmbStep::Open;
         self.state = SmbFileState::Ready;
         self.reader.set_length_max(self.max_io_bytes + CONTROL_BYTES_MAX);

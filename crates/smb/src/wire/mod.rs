@@ -9,6 +9,8 @@ pub mod frame;
 pub mod header;
 pub mod logon;
 pub mod negotiate;
+pub mod rpc;
+pub mod shares;
 pub mod status;
 pub mod unicode;
 pub mod validation;
