@@ -103,7 +103,7 @@ pub enum SmbIoError {
     /// The server refused it.
     #[error("{0}")]
     Refused(Status),
-    /// Fewer bytes than asked for.
+    /// One request moved fewer bytes than it asked for.
     #[error("only {moved} bytes moved; has the file become smaller?")]
     Short {
         /// Bytes moved.
@@ -151,8 +151,8 @@ pub enum SmbSubmitError {
     /// The file is not open.
     #[error("the file is not open")]
     NotReady,
-    /// The I/O is longer than the server accepts, empty, or longer than its segment.
-    #[error("the I/O is empty, longer than its segment, or longer than the server accepts")]
+    /// The I/O is empty, or its length is not that of its segment.
+    #[error("the I/O is empty, or its length is not that of its segment")]
     Length,
     /// The file was not opened for writing.
     #[error("the file is open for reading only")]

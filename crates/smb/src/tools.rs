@@ -9,7 +9,7 @@ use crate::file::{FileFacts, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
 use crate::wire::shares::Share;
 use linerate_blame::Blame;
-use linerate_io::{Driver, Nanos, Region, RegionId, Seg};
+use linerate_io::{Driver, Nanos, OpenDriverError, Region, RegionId, Seg};
 use std::io;
 use std::sync::Arc;
 
@@ -107,13 +107,12 @@ impl<D: Driver> SmbDisk<D> {
 
     /// Moves at most the bounce region's length, in pieces that are in flight together.
     fn move_part(&mut self, offset: u64, len: u32, op: impl Fn(Seg) -> SmbOp) -> Result<(), SmbToolError> {
-        let piece = PIECE_BYTES.min(self.facts().max_io_bytes);
         let io = |at: u32| {
-            let len_bytes = piece.min(len - at);
+            let len_bytes = PIECE_BYTES.min(len - at);
             let seg = Seg { region: self.region_id, offset: at.into(), len: len_bytes };
             SmbIo { slot: at, op: op(seg), offset_bytes: offset + u64::from(at), len_bytes }
         };
-        let ios: Vec<SmbIo> = (0..len).step_by(piece as usize).map(io).collect();
+        let ios: Vec<SmbIo> = (0..len).step_by(PIECE_BYTES as usize).map(io).collect();
         self.run(&ios)
     }
 
@@ -148,6 +147,9 @@ pub enum SmbToolError {
     /// An I/O failed.
     #[error(transparent)]
     Io(#[from] SmbIoError),
+    /// This host has no usable driver (host).
+    #[error(transparent)]
+    Driver(#[from] OpenDriverError),
     /// The operating system refused (host).
     #[error("operating system: {0}")]
     Host(#[from] io::Error),
@@ -160,7 +162,7 @@ impl SmbToolError {
             Self::Address(_) | Self::Submit(_) => Blame::User,
             Self::Failed(failure) => failure.blame,
             Self::Io(error) => error.blame(),
-            Self::Host(_) => Blame::Host,
+            Self::Driver(_) | Self::Host(_) => Blame::Host,
         }
     }
 }

@@ -56,6 +56,8 @@ impl Smb {
             "signing": facts.signing.unwrap_or("off"),
             "encryption": facts.encryption.unwrap_or("off"),
             "max_io_bytes": facts.max_io_bytes,
+            "max_read_bytes": facts.max_read_bytes,
+            "max_write_bytes": facts.max_write_bytes,
             "credits": facts.credits,
             "guest": facts.is_guest,
             "nodelay": tcp.nodelay,
@@ -110,7 +112,6 @@ impl<D: Driver> Backend<D> for Smb {
         let facts = facts.ok_or_else(|| OpenError::new(Blame::Us, "a file is open without its facts"))?;
         Ok(OpenedVolume {
             capacity_bytes: facts.size_bytes,
-            max_transfer_bytes: facts.max_io_bytes.into(),
             session: self.session_json(driver, file, &facts),
             ..opened
         })

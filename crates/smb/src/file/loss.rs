@@ -54,7 +54,9 @@ pub(crate) enum FileLoss {
     #[error("{0}")]
     Silence(&'static str),
     /// The server grants too few credits for an I/O.
-    #[error("the server grants only {granted} credits, and an I/O needs {needed}; use smaller I/Os")]
+    #[error(
+        "the server grants only {granted} credits, and a request needs {needed}; use smaller I/Os, or set smb.max_io"
+    )]
     Credits { granted: u32, needed: u16 },
     /// What the user asked for is not possible.
     #[error("{0}")]

@@ -8,6 +8,7 @@ mod credits;
 mod incoming;
 mod loss;
 mod opening;
+mod parts;
 mod protection;
 mod receive;
 mod send;
@@ -21,8 +22,7 @@ use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
 use crate::crypto::signing::Signing;
 use crate::event::{
-    SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink,
-    SmbSubmitError,
+    SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoError, SmbOp, SmbSink, SmbSubmitError,
 };
 use crate::options::{SmbOptions, nanos};
 use crate::wire::body::OpenId;
@@ -32,6 +32,7 @@ use crate::wire::negotiate::Negotiated;
 use credits::Credits;
 use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
+use parts::{IoPart, SplitIos};
 use protection::{ControlMessage, Protection};
 use shares::ShareListing;
 use std::collections::VecDeque;
@@ -80,8 +81,12 @@ pub enum SmbFileState {
 pub struct FileFacts {
     /// The file's size.
     pub size_bytes: u64,
-    /// The longest I/O.
+    /// The longest READ and WRITE; a longer I/O is split.
     pub max_io_bytes: u32,
+    /// The longest READ that the server permits.
+    pub max_read_bytes: u32,
+    /// The longest WRITE that the server permits.
+    pub max_write_bytes: u32,
     /// Both ends of the connection.
     pub local_addr: Option<SocketAddr>,
     /// See `local_addr`.
@@ -151,7 +156,8 @@ pub(crate) struct RemoteFile {
     pub(crate) size_bytes: u64,
     max_io_bytes: u32,
     tasks: TasksInFlight,
-    queue: VecDeque<SmbIo>,
+    queue: VecDeque<IoPart>,
+    splits: SplitIos,
 }
 
 /// I/Os have waited for credits.
@@ -229,6 +235,7 @@ impl RemoteFile {
             max_io_bytes: 0,
             tasks: TasksInFlight::new(),
             queue: VecDeque::new(),
+            splits: SplitIos::default(),
         })
     }
 
@@ -239,6 +246,8 @@ impl RemoteFile {
         Some(FileFacts {
             size_bytes: self.size_bytes,
             max_io_bytes: self.max_io_bytes,
+            max_read_bytes: negotiated.max_read_bytes,
+            max_write_bytes: negotiated.max_write_bytes,
             local_addr: self.local,
             peer_addr: self.peer,
             dialect: negotiated.dialect.name(),
@@ -259,18 +268,18 @@ impl RemoteFile {
             SmbOp::Read(into) => (into.map(|seg| seg.len), false),
             SmbOp::Write { from, .. } => (Some(from.len), true),
             SmbOp::Flush | SmbOp::SetLength => {
-                self.queue.push_back(*io);
+                self.queue.push_back(IoPart::whole(*io));
                 return Ok(());
             }
         };
         let fits = seg_len.is_none_or(|len| len == io.len_bytes);
-        if io.len_bytes == 0 || io.len_bytes > self.max_io_bytes || !fits {
+        if io.len_bytes == 0 || !fits {
             return Err(SmbSubmitError::Length);
         }
         if is_write && !self.mode.write {
             return Err(SmbSubmitError::ReadOnly);
         }
-        self.queue.push_back(*io);
+        self.queue.push_back(IoPart::whole(*io));
         Ok(())
     }
 
@@ -345,8 +354,8 @@ impl RemoteFile {
 
     /// Starts to close the file; waiting I/Os end.
     pub(crate) fn close<D: Driver, S: SmbSink>(&mut self, driver: &mut D, cx: &mut FileContext<'_, S>) {
-        for io in self.queue.drain(..) {
-            cx.sink.done(SmbIoDone { slot: io.slot, result: Err(SmbIoError::Closed) });
+        for part in self.queue.drain(..) {
+            self.splits.end(part, Err(SmbIoError::Closed), cx.sink);
         }
         let was_ready = self.state == SmbFileState::Ready;
         match self.state {
@@ -373,9 +382,9 @@ impl RemoteFile {
 
     /// Ends every I/O that is waiting or in flight.
     pub(crate) fn end_all<S: SmbSink>(&mut self, error: SmbIoError, sink: &mut S) {
-        self.tasks.clear(error, |io, error| sink.done(SmbIoDone { slot: io.slot, result: Err(error) }));
-        for io in self.queue.drain(..) {
-            sink.done(SmbIoDone { slot: io.slot, result: Err(error) });
+        self.tasks.clear(error, |part, error| self.splits.end(part, Err(error), sink));
+        for part in self.queue.drain(..) {
+            self.splits.end(part, Err(error), sink);
         }
     }
 

@@ -85,7 +85,8 @@ impl RemoteFile {
         self.negotiated = Some(chosen);
         self.opening.preauth.add(message);
         self.credits.set_multi(chosen.multi_credit);
-        self.max_io_bytes = self.credits.most_bytes(chosen.max_read_bytes.min(chosen.max_write_bytes));
+        let most_bytes = self.credits.most_bytes(chosen.max_read_bytes.min(chosen.max_write_bytes));
+        self.max_io_bytes = self.options.max_io_bytes.map_or(most_bytes, |asked| asked.min(most_bytes));
         if self.max_io_bytes == 0 {
             return Err(FileLoss::Protocol("it permits no READ or no WRITE"));
         }

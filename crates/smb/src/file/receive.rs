@@ -9,7 +9,7 @@ use super::incoming::{CONTROL_BYTES_MAX, Incoming, ReadData};
 use super::tasks::{Purpose, SmbTask, TaskSlot};
 use super::{FileContext, FileLoss, RemoteFile};
 use crate::crypto::signing::Sender;
-use crate::event::{SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink};
+use crate::event::{SmbIo, SmbIoError, SmbOp, SmbSink};
 use crate::wire::files;
 use crate::wire::frame::{HEAD_BYTES, MessagePart, is_sealed};
 use crate::wire::header::{MessageHeader, SIGNATURE_AT, SmbCommand, UNSOLICITED};
@@ -154,7 +154,8 @@ impl RemoteFile {
         task: TaskSlot,
         rest_len: u32,
     ) -> Result<Incoming, FileLoss> {
-        if let Purpose::Io(SmbIo { op: SmbOp::Read(into), len_bytes, .. }) = self.tasks.get(task).purpose
+        if let Purpose::Io(part) = self.tasks.get(task).purpose
+            && let SmbIo { op: SmbOp::Read(into), len_bytes, .. } = part.io
             && header.status() == Status::SUCCESS
         {
             let (offset, len) = files::read_data(head)?;
@@ -194,9 +195,8 @@ impl RemoteFile {
             Incoming::Read(data) => {
                 self.credits.grant(MessageHeader::parse(self.reader.head())?.credits.get());
                 let task = self.end(data.task);
-                if let Purpose::Io(io) = task.purpose {
-                    let result = moved(data.len, io.len_bytes);
-                    cx.sink.done(SmbIoDone { slot: io.slot, result });
+                if let Purpose::Io(part) = task.purpose {
+                    self.splits.end(part, moved(data.len, part.io.len_bytes), cx.sink);
                 }
                 Ok(())
             }
@@ -242,11 +242,11 @@ impl RemoteFile {
                 self.end(slot);
                 if command == SmbCommand::Echo { Ok(()) } else { self.step_answered(message, cx) }
             }
-            Purpose::Io(io) => {
+            Purpose::Io(part) => {
                 // After a malformed answer the I/O is still in flight, and ends with the connection.
-                let result = io_result(&io, &task, message, status, cx.regions)?;
+                let result = io_result(&part.io, &task, message, status, cx.regions)?;
                 self.end(slot);
-                cx.sink.done(SmbIoDone { slot: io.slot, result });
+                self.splits.end(part, result, cx.sink);
                 ended(status).map_or(Ok(()), Err)
             }
         }

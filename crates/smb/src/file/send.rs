@@ -1,7 +1,9 @@
 //! Sending: all queued requests become one gather list.
 //!
-//! A request gets its number and its credits when it is sent, not when it is queued, so none is lost while it waits.
+//! A request gets its number and its credits when it is sent, not when it is queued, so none is lost while it waits. An
+//! I/O that is longer than one request becomes several of them then (`parts.rs`).
 
+use super::parts::IoPart;
 use super::protection::ControlMessage;
 use super::tasks::{Purpose, SmbTask};
 use super::{CreditWait, FileLoss, RemoteFile, SmbFileState};
@@ -42,15 +44,16 @@ impl RemoteFile {
         regions: &AttachedRegions,
         now: Nanos,
     ) -> Result<(), FileLoss> {
-        while let Some(&io) = self.queue.front() {
-            let charge = self.credits.charge_of(io.len_bytes);
+        while let Some(first) = self.queue.front() {
+            let charge = self.credits.charge_of(first.io.len_bytes.min(self.max_io_bytes));
             if !self.tasks.has_space(self.credits.next_message_id()) {
                 break;
             }
             let Some(ticket) = self.credits.take(charge) else {
                 return self.wait_for_credits(out, charge, now);
             };
-            self.queue.pop_front();
+            let Some(part) = self.next_part() else { break };
+            let io = part.io;
             self.has_asked_for_credits = false;
             let mut header = MessageHeader::request(
                 io.op.command(),
@@ -61,9 +64,16 @@ impl RemoteFile {
             header.tree_id = U32::new(self.tree_id);
             header.session_id = U64::new(self.session_id);
             self.push_io(out, &header, &io, regions);
-            self.tasks.insert(SmbTask::new(ticket, Purpose::Io(io), now));
+            self.tasks.insert(SmbTask::new(ticket, Purpose::Io(part), now));
         }
         Ok(())
+    }
+
+    /// The next queued I/O, or a part of it that one request can move.
+    #[inline]
+    fn next_part(&mut self) -> Option<IoPart> {
+        let first = self.queue.front_mut()?;
+        self.splits.cut(first, self.max_io_bytes).or_else(|| self.queue.pop_front())
     }
 
     #[inline]

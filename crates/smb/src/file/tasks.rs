@@ -4,7 +4,8 @@
 //! many cache lines as it has requests in flight.
 
 use super::credits::Ticket;
-use crate::event::{SmbIo, SmbIoError};
+use super::parts::IoPart;
+use crate::event::SmbIoError;
 use crate::wire::header::SmbCommand;
 use linerate_io::Nanos;
 
@@ -19,8 +20,8 @@ pub(super) struct TaskSlot(u32);
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// An I/O of the caller.
-    Io(SmbIo),
+    /// An I/O of the caller, or a part of one.
+    Io(IoPart),
     /// A step of opening or closing, or an ECHO.
     Control(SmbCommand),
 }
@@ -52,7 +53,7 @@ impl SmbTask {
     /// Its command.
     pub(super) fn command(&self) -> SmbCommand {
         match self.purpose {
-            Purpose::Io(io) => io.op.command(),
+            Purpose::Io(part) => part.io.op.command(),
             Purpose::Control(command) => command,
         }
     }
@@ -138,12 +139,12 @@ impl TasksInFlight {
     }
 
     /// Removes all; passes the error of each I/O.
-    pub(super) fn clear(&mut self, error: SmbIoError, mut failed: impl FnMut(SmbIo, SmbIoError)) {
+    pub(super) fn clear(&mut self, error: SmbIoError, mut failed: impl FnMut(IoPart, SmbIoError)) {
         for slot in 0..self.slots.len() as u32 {
             if self.slots[slot as usize].is_some() {
                 let task = self.remove(TaskSlot(slot));
-                if let Purpose::Io(io) = task.purpose {
-                    failed(io, if task.is_cancelled { SmbIoError::Timeout } else { error });
+                if let Purpose::Io(part) = task.purpose {
+                    failed(part, if task.is_cancelled { SmbIoError::Timeout } else { error });
                 }
             }
         }
