@@ -87,14 +87,18 @@ impl SmbClient {
         let file = RemoteFile::start(driver, id, address, options, credentials, goal)
             .map_err(|loss| loss.failure(address))?;
         if let Some(stream) = file.stream {
-            let index = stream.index() as usize;
-            if self.routes.len() <= index {
-                self.routes.resize(index + 1, None);
-            }
-            self.routes[index] = Some((stream, id));
+            self.route(stream, id);
         }
         self.files.push(file);
         Ok(id)
+    }
+
+    fn route(&mut self, stream: Handle, file: SmbFileId) {
+        let index = stream.index() as usize;
+        if self.routes.len() <= index {
+            self.routes.resize(index + 1, None);
+        }
+        self.routes[index] = Some((stream, file));
     }
 
     /// Waits until every file is open or has failed.
@@ -176,20 +180,26 @@ impl SmbClient {
         };
         if let Err(loss) = result {
             file.lose(driver, &loss, &mut cx);
+            // A lost connection is restored at once.
+            self.wake_at = cx.now;
         }
         None
     }
 
-    /// Looks for late requests. Cheap when it is not due.
+    /// Looks for late requests, and restores lost connections. Cheap when it is not due.
     pub fn on_time<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl SmbSink) {
         if now < self.wake_at {
             return;
         }
         self.wake_at = now + TICK_NS;
-        for file in &mut self.files {
+        for index in 0..self.files.len() {
+            let file = &mut self.files[index];
             let mut cx = FileContext { sink: &mut *sink, regions: &self.regions, now };
             if let Err(loss) = file.on_time(&mut cx) {
                 file.lose(driver, &loss, &mut cx);
+            }
+            if let Some(stream) = file.retry(driver, now) {
+                self.route(stream, SmbFileId(index as u32));
             }
         }
     }

@@ -95,6 +95,20 @@ pub enum SmbEventKind {
     },
     /// A request was not answered in time and is being cancelled.
     Timeout,
+    /// The connection was lost; I/Os wait until it is restored.
+    ConnectionLost {
+        /// Why.
+        reason: String,
+    },
+    /// The connection is restored.
+    ConnectionRestored {
+        /// The time since it was lost.
+        after_ns: Nanos,
+        /// Requests without an answer, which are sent again.
+        requests: u32,
+        /// The server kept the file open (durable handle); otherwise it was opened again.
+        is_same_handle: bool,
+    },
 }
 
 /// Why an I/O failed.

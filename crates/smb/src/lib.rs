@@ -21,8 +21,8 @@
 //!
 //! # What it does not do
 //!
-//! It asks for no oplock or lease, so the server never waits for it. A lost connection ends the file: there are no
-//! durable handles. There are no compounds, no several channels, and no Kerberos.
+//! It has an oplock only because durable handles need one, and gives it up when the server asks. It caches nothing. There are
+//! no leases, no compounds, no several channels, and no Kerberos.
 
 mod address;
 mod auth;

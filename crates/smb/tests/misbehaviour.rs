@@ -14,7 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 fn options() -> SmbOptions {
-    SmbOptions { login_timeout_s: 3.0, command_timeout_s: 0.3, ..SmbOptions::default() }
+    SmbOptions {
+        login_timeout_s: 3.0,
+        command_timeout_s: 0.3,
+        replacement_timeout_s: 0.0,
+        ..SmbOptions::default()
+    }
 }
 
 /// The error of opening a file of a server.

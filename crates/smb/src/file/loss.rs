@@ -15,7 +15,7 @@ use linerate_blame::Blame;
 const FAULT_ACCESS_DENIED: u32 = 5;
 
 /// Why a connection ended or could not be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum FileLoss {
     /// The host's name cannot be resolved.
     #[error(transparent)]
@@ -64,12 +64,31 @@ pub(crate) enum FileLoss {
     /// The server refused a step of opening the file.
     #[error("{words}")]
     Refused { blame: Blame, words: String, status: Status },
+    /// The connection was lost, and not restored in time.
+    #[error(
+        "the connection was lost ({reason}) and could not be restored within {timeout_s} s (smb.replacement_timeout_s)"
+    )]
+    NotRestored { reason: String, timeout_s: f64 },
     /// The server ended session, share or file during I/O.
     #[error("the server ended the session: {0}")]
     Ended(Status),
 }
 
 impl FileLoss {
+    /// Whether another connection may succeed. `is_retry`: the connection was lost before, so the server may be starting.
+    pub(super) fn is_temporary(&self, is_retry: bool) -> bool {
+        match self {
+            Self::Connect(_)
+            | Self::Closed
+            | Self::ClosedAtOnce
+            | Self::Broken(_)
+            | Self::Silence(_)
+            | Self::Ended(_) => true,
+            Self::Refused { blame, .. } => is_retry && *blame == Blame::Peer,
+            _ => false,
+        }
+    }
+
     fn blame(&self) -> Blame {
         match self {
             Self::Address(_) | Self::Options(_) => Blame::User,

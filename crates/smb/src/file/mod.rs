@@ -2,7 +2,7 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures; `shares.rs` lists the shares of a server in place of a file. It owns no clock, no socket and no thread.
+//! failures; `recovery.rs` restores a lost connection; `shares.rs` lists the shares of a server in place of a file. It owns no clock, no socket and no thread.
 
 mod credits;
 mod incoming;
@@ -11,6 +11,7 @@ mod opening;
 mod parts;
 mod protection;
 mod receive;
+mod recovery;
 mod send;
 mod shares;
 mod steps;
@@ -26,6 +27,7 @@ use crate::event::{
 };
 use crate::options::{SmbOptions, nanos};
 use crate::wire::body::OpenId;
+use crate::wire::durable::DurableVersion;
 use crate::wire::files::OpenMode;
 use crate::wire::frame::MessageReader;
 use crate::wire::negotiate::Negotiated;
@@ -34,6 +36,7 @@ use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
 use parts::{IoPart, SplitIos};
 use protection::{ControlMessage, Protection};
+use recovery::{DurableHandle, Recovery};
 use shares::ShareListing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -68,6 +71,8 @@ pub enum SmbFileState {
     Opening,
     /// It takes I/O.
     Ready,
+    /// Its connection was lost and is being restored. It takes I/O, which waits.
+    Reconnecting,
     /// Being closed.
     Closing,
     /// It cannot be used.
@@ -97,6 +102,9 @@ pub struct FileFacts {
     pub signing: Option<&'static str>,
     /// The cipher; None: I/Os are not encrypted.
     pub encryption: Option<&'static str>,
+    /// The durable handle that the server granted, by the version of its contexts; None: it keeps no file open without a
+    /// connection.
+    pub durable: Option<&'static str>,
     /// Credits that the server has granted so far.
     pub credits: u32,
     /// The server logged the user in as a guest.
@@ -110,6 +118,8 @@ pub(crate) struct RemoteFile {
     pub(crate) address: SmbAddress,
     options: SmbOptions,
     user: String,
+    /// For another logon when the connection was lost.
+    credentials: SmbCredentials,
     mode: SmbMode,
     /// The goal is a list of shares.
     listing: Option<ShareListing>,
@@ -150,8 +160,15 @@ pub(crate) struct RemoteFile {
     /// An ECHO has asked for credits, and no I/O was sent since.
     has_asked_for_credits: bool,
     session_id: u64,
+    /// The last session that the server granted.
+    previous_session_id: u64,
     tree_id: u32,
     file_id: OpenId,
+    durable: DurableHandle,
+    /// The level to which the server wants to lower the oplock.
+    break_to: Option<u8>,
+    /// The connection was lost.
+    recovery: Option<Recovery>,
     is_guest: bool,
     pub(crate) size_bytes: u64,
     max_io_bytes: u32,
@@ -201,6 +218,7 @@ impl RemoteFile {
             address: address.clone(),
             options: options.clone(),
             user,
+            credentials: credentials.clone(),
             mode,
             listing,
             state: SmbFileState::Opening,
@@ -228,8 +246,12 @@ impl RemoteFile {
             loss: None,
             has_asked_for_credits: false,
             session_id: 0,
+            previous_session_id: 0,
             tree_id: 0,
             file_id: OpenId::default(),
+            durable: DurableHandle::default(),
+            break_to: None,
+            recovery: None,
             is_guest: false,
             size_bytes: 0,
             max_io_bytes: 0,
@@ -253,6 +275,7 @@ impl RemoteFile {
             dialect: negotiated.dialect.name(),
             signing: (self.protection.signs && !seals).then(|| negotiated.signing.name()),
             encryption: negotiated.cipher.filter(|_| seals).map(super::wire::negotiate::Cipher::name),
+            durable: self.durable.granted.map(DurableVersion::name),
             credits: self.credits.total(),
             is_guest: self.is_guest,
         })
@@ -261,7 +284,7 @@ impl RemoteFile {
     /// Queues an I/O.
     #[inline]
     pub(crate) fn submit(&mut self, io: &SmbIo) -> Result<(), SmbSubmitError> {
-        if self.state != SmbFileState::Ready {
+        if !matches!(self.state, SmbFileState::Ready | SmbFileState::Reconnecting) {
             return Err(SmbSubmitError::NotReady);
         }
         let (seg_len, is_write) = match io.op {
@@ -310,6 +333,7 @@ impl RemoteFile {
                 return Err(FileLoss::Silence("the file was not open within login_timeout_s"));
             }
             SmbFileState::Ready => {}
+            SmbFileState::Reconnecting => return self.check_recovery(cx.now),
             _ => return Ok(()),
         }
         let (now, limit) = (cx.now, self.command_timeout_ns);
@@ -332,7 +356,7 @@ impl RemoteFile {
         Ok(())
     }
 
-    /// The connection is lost: every I/O ends.
+    /// The connection is lost: it is restored, or every I/O ends.
     pub(crate) fn lose<D: Driver, S: SmbSink>(
         &mut self,
         driver: &mut D,
@@ -340,6 +364,9 @@ impl RemoteFile {
         cx: &mut FileContext<'_, S>,
     ) {
         let was_closing = matches!(self.state, SmbFileState::Closing | SmbFileState::Closed);
+        if self.start_recovery(driver, loss, cx) {
+            return;
+        }
         self.hang_up(driver);
         if was_closing {
             self.state = SmbFileState::Closed;
@@ -359,7 +386,7 @@ impl RemoteFile {
         }
         let was_ready = self.state == SmbFileState::Ready;
         match self.state {
-            SmbFileState::Ready | SmbFileState::Opening => {
+            SmbFileState::Ready | SmbFileState::Opening | SmbFileState::Reconnecting => {
                 if was_ready && self.send_close(cx.now).is_ok() {
                     self.state = SmbFileState::Closing;
                 } else {
@@ -382,7 +409,12 @@ impl RemoteFile {
 
     /// Ends every I/O that is waiting or in flight.
     pub(crate) fn end_all<S: SmbSink>(&mut self, error: SmbIoError, sink: &mut S) {
-        self.tasks.clear(error, |part, error| self.splits.end(part, Err(error), sink));
+        for task in self.tasks.take_all() {
+            if let Some(part) = task.io_part() {
+                let error = if task.is_cancelled { SmbIoError::Timeout } else { error };
+                self.splits.end(part, Err(error), sink);
+            }
+        }
         for part in self.queue.drain(..) {
             self.splits.end(part, Err(error), sink);
         }
@@ -394,6 +426,7 @@ impl RemoteFile {
 
     fn open_mode(&self) -> OpenMode {
         let create = self.mode.create_bytes.is_some();
-        OpenMode { write: self.mode.write || create, create }
+        // A file that was there and is gone is not replaced by an empty one.
+        OpenMode { write: self.mode.write || create, create: create && self.recovery.is_none() }
     }
 }

@@ -97,7 +97,9 @@ impl RemoteFile {
 
     fn send_session_setup(&mut self, token: &[u8], now: Nanos) -> Result<(), FileLoss> {
         let mode = self.opening.offer.security_mode();
-        self.send_control(SmbCommand::SessionSetup, now, |_, header| session_setup(&header, mode, token))
+        self.send_control(SmbCommand::SessionSetup, now, |file, header| {
+            session_setup(&header, mode, token, file.previous_session_id)
+        })
     }
 
     fn challenged(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
@@ -121,6 +123,7 @@ impl RemoteFile {
             return Err(FileLoss::logon(header.status(), &self.user));
         }
         let setup = SessionSetup::parse(message)?;
+        self.previous_session_id = self.session_id;
         let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
         let (sign, seal) = (self.options.signing, self.options.encryption);
         if setup.is_guest {
@@ -211,19 +214,24 @@ impl RemoteFile {
             return self.send_create_pipe(now);
         }
         self.step = SmbStep::Creating;
+        let durable = self.durable_context();
         self.send_control(SmbCommand::Create, now, |file, header| {
-            files::create(&header, &file.address.path, file.open_mode())
+            files::create(&header, &file.address.path, file.open_mode(), durable)
         })
     }
 
     fn created(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS && self.is_refused_reclaim() {
+            return self.send_create(now);
+        }
         if status != Status::SUCCESS {
             let mode = self.open_mode();
             return Err(FileLoss::create(status, &self.address.path, &self.user, mode.write));
         }
         (self.file_id, self.size_bytes) = files::opened(message)?;
+        self.note_durable(message)?;
         match self.mode.create_bytes {
-            Some(wanted) if self.size_bytes < wanted => {
+            Some(wanted) if self.size_bytes < wanted && self.recovery.is_none() => {
                 self.step = SmbStep::Extending;
                 self.send_control(SmbCommand::SetInfo, now, |file, header| {
                     files::set_size(&header, file.file_id, wanted)

@@ -95,6 +95,9 @@ impl RemoteFile {
             let header = MessageHeader::parse(head)?;
             self.check_protection(header)?;
             match self.task_of(header)? {
+                None if header.is(SmbCommand::OplockBreak) && rest_len <= CONTROL_BYTES_MAX => {
+                    Incoming::Whole
+                }
                 None => Incoming::Ignored,
                 Some(task) => self.classify(head, header, task, rest_len)?,
             }
@@ -229,7 +232,9 @@ impl RemoteFile {
     /// A message other than plain read data.
     fn whole<S: SmbSink>(&mut self, message: &[u8], cx: &mut FileContext<'_, S>) -> Result<(), FileLoss> {
         let header = MessageHeader::parse(message)?;
-        let Some(slot) = self.task_of(header)? else { return Ok(()) };
+        let Some(slot) = self.task_of(header)? else {
+            return if header.is(SmbCommand::OplockBreak) { self.unsolicited(message) } else { Ok(()) };
+        };
         self.credits.grant(header.credits.get());
         let status = header.status();
         if status == Status::PENDING {
@@ -240,14 +245,22 @@ impl RemoteFile {
         match task.purpose {
             Purpose::Control(command) => {
                 self.end(slot);
-                if command == SmbCommand::Echo { Ok(()) } else { self.step_answered(message, cx) }
+                if matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak) {
+                    return Ok(());
+                }
+                self.step_answered(message, cx)?;
+                self.end_recovery(cx);
+                Ok(())
             }
             Purpose::Io(part) => {
-                // After a malformed answer the I/O is still in flight, and ends with the connection.
+                // After this, or a malformed answer, the I/O is still in flight.
+                if let Some(loss) = ended(status) {
+                    return Err(loss);
+                }
                 let result = io_result(&part.io, &task, message, status, cx.regions)?;
                 self.end(slot);
                 self.splits.end(part, result, cx.sink);
-                ended(status).map_or(Ok(()), Err)
+                Ok(())
             }
         }
     }

@@ -21,8 +21,7 @@ impl RemoteFile {
     pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &AttachedRegions, now: Nanos) {
         let Some(stream) = self.stream.filter(|_| self.is_connected) else { return };
         if let Some(mut out) = self.outgoing.take() {
-            self.push_control(&mut out);
-            self.loss = self.push_ios(&mut out, regions, now).err();
+            self.loss = self.push_all(&mut out, regions, now).err();
             if out.is_empty() {
                 self.outgoing = Some(out);
             } else {
@@ -30,6 +29,17 @@ impl RemoteFile {
             }
         }
         self.receive_again(driver, stream);
+    }
+
+    fn push_all(
+        &mut self,
+        out: &mut Outgoing,
+        regions: &AttachedRegions,
+        now: Nanos,
+    ) -> Result<(), FileLoss> {
+        self.give_up_oplock(now)?;
+        self.push_control(out);
+        if self.state == SmbFileState::Ready { self.push_ios(out, regions, now) } else { Ok(()) }
     }
 
     fn push_control(&mut self, out: &mut Outgoing) {
@@ -169,7 +179,7 @@ impl RemoteFile {
         self.outgoing = Some(outgoing);
         match result {
             // The reason is in what the server sent before it closed the connection.
-            Err(_) if self.state == SmbFileState::Opening => Ok(()),
+            Err(_) if matches!(self.state, SmbFileState::Opening | SmbFileState::Reconnecting) => Ok(()),
             result => result.map_err(|error| FileLoss::Broken(error.to_string())),
         }
     }

@@ -67,7 +67,7 @@ impl FileOpening {
     }
 }
 
-fn random<const N: usize>() -> [u8; N] {
+pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // Without the system's random numbers nothing secret can be made, so there is no session.
     getrandom::fill(&mut bytes).expect("the operating system has random numbers");

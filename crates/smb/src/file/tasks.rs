@@ -5,7 +5,6 @@
 
 use super::credits::Ticket;
 use super::parts::IoPart;
-use crate::event::SmbIoError;
 use crate::wire::header::SmbCommand;
 use linerate_io::Nanos;
 
@@ -47,6 +46,14 @@ impl SmbTask {
             sent_at: now,
             async_id: None,
             is_cancelled: false,
+        }
+    }
+
+    /// The I/O that it does, or the part of one.
+    pub(super) fn io_part(&self) -> Option<IoPart> {
+        match self.purpose {
+            Purpose::Io(part) => Some(part),
+            Purpose::Control(_) => None,
         }
     }
 
@@ -138,16 +145,13 @@ impl TasksInFlight {
         self.slots.iter_mut().flatten()
     }
 
-    /// Removes all; passes the error of each I/O.
-    pub(super) fn clear(&mut self, error: SmbIoError, mut failed: impl FnMut(IoPart, SmbIoError)) {
-        for slot in 0..self.slots.len() as u32 {
-            if self.slots[slot as usize].is_some() {
-                let task = self.remove(TaskSlot(slot));
-                if let Purpose::Io(part) = task.purpose {
-                    failed(part, if task.is_cancelled { SmbIoError::Timeout } else { error });
-                }
-            }
-        }
+    /// Removes all, in the order of their numbers.
+    pub(super) fn take_all(&mut self) -> Vec<SmbTask> {
+        let busy = (0..self.slots.len() as u32).filter(|slot| self.slots[*slot as usize].is_some());
+        let busy: Vec<u32> = busy.collect();
+        let mut all: Vec<SmbTask> = busy.into_iter().map(|slot| self.remove(TaskSlot(slot))).collect();
+        all.sort_unstable_by_key(|task| task.message_id);
+        all
     }
 }
 

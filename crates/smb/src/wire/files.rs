@@ -1,10 +1,11 @@
 //! Requests about an open file or pipe (MS-SMB2 2.2.13 to 2.2.22, 2.2.31, 2.2.32, 2.2.37 to 2.2.40).
 
 use super::body::{
-    CreateRequest, CreateResponse, EmptyBody, FileRequest, IoctlRequest, IoctlResponse, OpenId,
+    CreateRequest, CreateResponse, EmptyBody, FileRequest, IoctlRequest, IoctlResponse, OpenId, OplockBreak,
     QueryInfoRequest, QueryInfoResponse, ReadRequest, ReadResponse, SetInfoRequest, WriteRequest,
     WriteResponse,
 };
+use super::durable::{DurableContext, OPLOCK_BATCH};
 use super::header::MessageHeader;
 use super::{HEADER_BYTES, WireError, body_of, message, part, unicode};
 use zerocopy::IntoBytes;
@@ -47,10 +48,19 @@ pub struct OpenMode {
 }
 
 /// A CREATE request; `path` from the share's root, with slashes.
-pub fn create(header: &MessageHeader, path: &str, mode: OpenMode) -> Vec<u8> {
+pub fn create(
+    header: &MessageHeader,
+    path: &str,
+    mode: OpenMode,
+    durable: Option<DurableContext>,
+) -> Vec<u8> {
     let name = unicode::utf16(&path.replace('/', "\\"));
+    let context = durable.map(DurableContext::bytes).unwrap_or_default();
+    // Contexts begin at a multiple of eight from the header.
+    let context_at = (HEADER_BYTES + size_of::<CreateRequest>() + name.len()).next_multiple_of(8);
     let write = if mode.write { WRITE_DATA } else { 0 };
     let body = CreateRequest {
+        oplock_level: if durable.is_some() { OPLOCK_BATCH } else { 0 },
         impersonation_level: U32::new(IMPERSONATION),
         desired_access: U32::new(READ_DATA | READ_ATTRIBUTES | SYNCHRONIZE | write),
         file_attributes: U32::new(NORMAL),
@@ -59,9 +69,21 @@ pub fn create(header: &MessageHeader, path: &str, mode: OpenMode) -> Vec<u8> {
         create_options: U32::new(NOT_A_FOLDER),
         name_offset: U16::new((HEADER_BYTES + size_of::<CreateRequest>()) as u16),
         name_len: U16::new(name.len() as u16),
+        contexts_offset: U32::new(if context.is_empty() { 0 } else { context_at as u32 }),
+        contexts_len: U32::new(context.len() as u32),
         ..CreateRequest::default()
     };
-    message(header, &body, &name)
+    let mut bytes = message(header, &body, &name);
+    if !context.is_empty() {
+        bytes.resize(context_at, 0);
+        bytes.extend(context);
+    }
+    bytes
+}
+
+/// The answer to the end of an oplock, with the level that the server leaves.
+pub fn give_up_oplock(header: &MessageHeader, file_id: OpenId, level: u8) -> Vec<u8> {
+    message(header, &OplockBreak { oplock_level: level, file_id, ..OplockBreak::default() }, &[])
 }
 
 /// A CREATE request for a named pipe.

@@ -4,6 +4,7 @@
 //! numbers are little-endian. Nothing here allocates for an I/O, and no bytes of a peer make it panic.
 
 pub mod body;
+pub mod durable;
 pub mod files;
 pub mod frame;
 pub mod header;
