@@ -14,10 +14,9 @@ use linerate_smb::{
 };
 use peers::Samba;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// With these Samba keeps durable handles; with its defaults it does not.
-const KEEPS: &str = "kernel oplocks = no\nkernel share modes = no\nposix locking = no";
 const SLOTS: u32 = 16;
 const LEN: u32 = 48 * 1024;
 const IOS: u32 = 600;
@@ -104,12 +103,11 @@ fn options() -> SmbOptions {
 }
 
 impl Load {
-    fn open(url: &str, options: &SmbOptions, credentials: SmbCredentials) -> Self {
+    fn open(url: &str, options: &SmbOptions, credentials: SmbCredentials, mode: SmbMode) -> Self {
         let mut driver = EpollDriver::new().unwrap();
         let mut client = SmbClient::new();
         let region = Region::anonymous(u64::from(SLOTS * LEN)).unwrap();
         client.attach(&mut driver, &region);
-        let mode = SmbMode { write: true, create_bytes: Some(u64::from(IOS * LEN)) };
         let address = SmbAddress::parse(url).unwrap();
         let file = client.open(&mut driver, &address, options, credentials, mode).unwrap();
         client.wait_ready(&mut driver).unwrap();
@@ -119,7 +117,8 @@ impl Load {
 
     fn of_samba(port: u16, options: &SmbOptions) -> Self {
         let credentials = SmbCredentials::of_user(Some(Samba::USER), Some(Samba::PASSWORD));
-        Self::open(&format!("smb://127.0.0.1:{port}/share/a.img"), options, credentials)
+        let mode = SmbMode { write: true, create_bytes: Some(u64::from(IOS * LEN)) };
+        Self::open(&format!("smb://127.0.0.1:{port}/share/a.img"), options, credentials, mode)
     }
 
     fn turn(&mut self) {
@@ -197,7 +196,7 @@ fn image() -> Vec<u8> {
 
 #[test]
 fn connections_cut_in_the_middle_of_writes_lose_nothing_and_samba_keeps_the_file() {
-    let Some(samba) = Samba::start(KEEPS) else { return };
+    let Some(samba) = Samba::start("") else { return };
     let relay = Relay::to(samba.port);
     let ways = [
         (SmbOptions { dialect: Some(Dialect::Smb210), ..options() }, "v1"),
@@ -228,7 +227,7 @@ fn connections_cut_in_the_middle_of_writes_lose_nothing_and_samba_keeps_the_file
 
 #[test]
 fn a_server_that_keeps_no_file_gets_it_opened_again() {
-    let Some(samba) = Samba::start("") else { return };
+    let Some(samba) = Samba::start("durable handles = no") else { return };
     let relay = Relay::to(samba.port);
     for way in [options(), SmbOptions { durable: false, ..options() }] {
         let mut load = Load::of_samba(relay.port, &way);
@@ -245,7 +244,7 @@ fn a_server_that_keeps_no_file_gets_it_opened_again() {
 
 #[test]
 fn a_server_that_was_killed_and_started_again_loses_nothing() {
-    let Some(samba) = Samba::start(KEEPS) else { return };
+    let Some(samba) = Samba::start("") else { return };
     let samba = std::cell::RefCell::new(samba);
     let port = samba.borrow().port;
     let mut load = Load::of_samba(port, &options());
@@ -263,13 +262,18 @@ fn a_server_that_was_killed_and_started_again_loses_nothing() {
 
 #[test]
 fn a_connection_that_is_not_restored_in_time_ends_the_file_with_its_reason() {
-    let fake = Fake::start(|peer| {
-        peer.log_on()?;
+    let is_first = AtomicBool::new(true);
+    let fake = Fake::start(move |peer| {
+        if is_first.swap(false, Relaxed) {
+            peer.log_on()?;
+        }
+        // After the first request, of the I/O or of the next attempt, the connection ends.
         peer.read().map(|_| ())
     });
     let way = SmbOptions { replacement_timeout_s: 0.6, login_timeout_s: 0.2, ..options() };
-    let mut load =
-        Load::open(&format!("smb://{}/share/file", fake.addr), &way, SmbCredentials::of_user(None, None));
+    let mode = SmbMode { write: true, create_bytes: None };
+    let url = format!("smb://{}/share/file", fake.addr);
+    let mut load = Load::open(&url, &way, SmbCredentials::of_user(None, None), mode);
     load.submit(0, 0, true);
     let started_at = load.driver.now();
     while load.seen.done.is_empty() {
@@ -277,11 +281,16 @@ fn a_connection_that_is_not_restored_in_time_ends_the_file_with_its_reason() {
         assert!(load.driver.now() < started_at + 10 * SECOND, "{:?}", load.seen.events);
     }
     assert_eq!(load.seen.done, [SmbIoDone { slot: 0, result: Err(SmbIoError::Lost) }]);
+    let SmbFileState::Failed(failure) = load.client.state(load.file) else { panic!("it has not failed") };
+    let words = failure.to_string();
+    assert!(words.contains("the server closed the connection") || words.contains("broke"), "{words}");
+    assert!(words.contains("within 0.6 s (smb.replacement_timeout_s)"), "{words}");
+    assert!(load.driver.now() >= started_at + 6 * SECOND / 10, "it gave up early");
 }
 
 #[test]
 fn another_client_that_opens_the_file_does_not_wait_for_this_one() {
-    let Some(samba) = Samba::start(KEEPS) else { return };
+    let Some(samba) = Samba::start("") else { return };
     let mut first = Load::of_samba(samba.port, &options());
     let started_at = first.driver.now();
     let port = samba.port;

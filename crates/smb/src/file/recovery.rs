@@ -154,10 +154,11 @@ impl RemoteFile {
 
     /// What the next CREATE says about a durable handle.
     pub(super) fn durable_context(&mut self) -> Option<DurableContext> {
-        let (granted, file_id) = (self.durable.granted.take(), self.file_id);
-        self.durable.is_reclaim = granted.is_some() && self.recovery.is_some();
-        if let Some(version) = granted.filter(|_| self.durable.is_reclaim) {
-            return Some(DurableContext::Reclaim { version, create_guid: self.durable.create_guid, file_id });
+        let kept = self.durable.granted.filter(|_| self.recovery.is_some());
+        self.durable.is_reclaim = kept.is_some();
+        if let Some(version) = kept {
+            let (create_guid, file_id) = (self.durable.create_guid, self.file_id);
+            return Some(DurableContext::Reclaim { version, create_guid, file_id });
         }
         if !self.options.durable || self.options.replacement_timeout_s == 0.0 {
             return None;
@@ -175,7 +176,11 @@ impl RemoteFile {
 
     /// Whether a refused CREATE claimed a handle back. The file is then opened again.
     pub(super) fn is_refused_reclaim(&mut self) -> bool {
-        std::mem::take(&mut self.durable.is_reclaim)
+        let is_reclaim = std::mem::take(&mut self.durable.is_reclaim);
+        if is_reclaim {
+            self.durable.granted = None;
+        }
+        is_reclaim
     }
 
     /// The file is open.
