@@ -13,6 +13,7 @@ import pytest
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import Done, linerate
+from tests.load.relay import Relay
 from tests.peers.test_our_initiator import FILL, MIXED, SEED, _unstamped
 from tests.support.samba import PASSWORD, USER, Samba, samba
 
@@ -88,8 +89,9 @@ def test_discover_lists_the_shares_of_a_server(server: Samba) -> None:
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["share", "disk"] in rows
     assert ["IPC$", "pipe", "(special)", "IPC", "Service"] in [row[:5] for row in rows]
-    login = {"LINERATE_SMB_USER": USER, "LINERATE_SMB_PASSWORD": PASSWORD}
-    found = json.loads(linerate("discover", f"SMB://127.0.0.1:{server.port}/", "--json", **login).stdout)
+    place = f"SMB://127.0.0.1:{server.port}/"
+    done = linerate("discover", place, "--json", LINERATE_SMB_USER=USER, LINERATE_SMB_PASSWORD=PASSWORD)
+    found = json.loads(done.stdout)
     assert (found["schema"], found["server"]) == ("linerate.shares/1", f"smb://127.0.0.1:{server.port}")
     assert [share["name"] for share in found["shares"] if share["type"] == "disk"] == ["share", "readonly"]
     assert [share["special"] for share in found["shares"] if share["name"] == "IPC$"] == [True]
@@ -168,14 +170,50 @@ def test_a_server_that_ends_fails_the_run_with_its_reason(tmp_path: Path) -> Non
         timer = threading.Timer(2.0, os.kill, (own.pid, signal.SIGTERM))
         timer.start()
         try:
-            done = _run(text, own.url("gone.img"), tmp_path / "gone")
+            limit = ("--set", "smb.replacement_timeout_s=1")
+            done = _run(text, own.url("gone.img"), tmp_path / "gone", *limit)
         finally:
             timer.cancel()
     assert done.returncode not in (0, 2), done.stderr
     assert "closed the connection" in done.stderr or "broke" in done.stderr
+    assert "could not be restored within 1 s (smb.replacement_timeout_s)" in done.stderr
     run = RunDirectory.open(tmp_path / "gone")
     assert run.manifest.state == "failed"
     assert run.intervals["ios"].sum() > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", [{}, {"durable": "off"}, {"dialect": "2.1", "signing": "on"}])
+def test_verified_writes_go_on_after_the_connection_was_cut(
+    server: Samba, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    text = MIXED.replace('elapsed = "1s"', 'elapsed = "3s"')
+    words = [word for key, value in settings.items() for word in ("--set", f"smb.{key}={value}")]
+    with Relay(("127.0.0.1", server.port)) as relay:
+        over = threading.Event()
+        dropping = threading.Thread(target=_drop_often, args=(relay, over))
+        dropping.start()
+        try:
+            done = _run(text, f"smb://{USER}@{relay.portal}/share/cut.img", tmp_path / "cut", *words)
+        finally:
+            over.set()
+            dropping.join()
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.open(tmp_path / "cut")
+    assert run.intervals["errors"].sum() == 0
+    back = [event for event in run.events if event.kind == "session_back"]
+    assert back, "the connection was not cut in the run"
+    is_durable = settings.get("durable") != "off"
+    words_of_file = "the server had kept the file open" if is_durable else "the file was opened again"
+    assert all(words_of_file in event.message for event in back), [event.message for event in back]
+    version = "v1" if "dialect" in settings else "v2"
+    assert _session(tmp_path / "cut")["durable_handle"] == (version if is_durable else "none")
+
+
+def _drop_often(relay: Relay, over: threading.Event) -> None:
+    """Before the run the file is opened to look at it, so no single moment would be right."""
+    while not over.wait(1.0):
+        relay.drop()
 
 
 @pytest.mark.long

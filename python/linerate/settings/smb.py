@@ -68,7 +68,7 @@ SETTINGS = (
         field=ModelField("smb", "durable"),
         elsewhere=(("Samba", "durable handles"),),
         doc="""The server is asked to keep the file open when the connection is lost, so that the next connection claims
-        it back. It needs an oplock, which ends when another client opens the file. Without it, or if the server does not
-        agree, the file is opened again. What was granted is in the facts of a run: durable_handle.""",
+        it back. It needs an oplock, which ends when another client opens the file. Without it, or if the server does
+        not agree, the file is opened again. What was granted is in the facts of a run: durable_handle.""",
     ),
 )
