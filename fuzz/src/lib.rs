@@ -5,6 +5,7 @@
 
 mod array_sessions;
 mod smb_answers;
+mod smb_shares;
 mod vhdx_image;
 
 pub use array_sessions::array_sessions;
@@ -26,6 +27,7 @@ use linerate_iscsi_proto::text::{self, Writer};
 use linerate_iscsi_proto::transfer::{InitiatorRead, InitiatorWrite, TargetWrite};
 use linerate_iscsi_proto::window::TargetWindow;
 pub use smb_answers::smb_answers;
+pub use smb_shares::smb_shares;
 pub use vhdx_image::vhdx_image;
 
 /// Headers and framing: every header that parses is written back the same; the receiver never claims more than its input.

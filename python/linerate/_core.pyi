@@ -29,6 +29,7 @@ __all__ = [
     "limits",
     "raid_level_fault",
     "schemas",
+    "shares",
     "volume_ends",
 ]
 
@@ -94,6 +95,14 @@ class _Event(TypedDict):
     path: str
     message: str
     blame: str
+
+@type_check_only
+class _Share(TypedDict):
+    name: str
+    type: Literal["disk", "printer", "device", "pipe", "other"]
+    special: bool
+    temporary: bool
+    comment: str
 
 @type_check_only
 class _Ends(TypedDict):
@@ -434,6 +443,14 @@ def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
 
     A target whose LUNs could not be listed has `failure` with `blame`, and `wrong_credentials` if it refused user or
     secret.
+    """
+
+def shares(
+    url: str, user: str | None = None, secret: str | None = None, options_json: str = "{}"
+) -> list[_Share]:
+    """The shares of the server `smb://host[:port]`. Without a user the logon is that of guest.
+
+    Raises LinerateError, by whose fault it is, if the server refuses the user or does not list its shares.
     """
 
 def volume_ends(spec_json: str, /) -> list[_Ends]:

@@ -1,4 +1,7 @@
-"""A TCP relay that can be cut like a cable: data under way stay there, and no end gets an error."""
+"""A TCP relay that can be cut like a cable: data under way stay there, and no end gets an error.
+
+It can also drop its connections.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,14 @@ class Relay:
     def mend(self) -> None:
         """Lets it go on, with what was held back."""
         self._flowing.set()
+
+    def drop(self) -> None:
+        """Ends every connection at both ends; new ones are taken."""
+        with self._lock:
+            ended, self._open = self._open, []
+        for one in ended:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # the listener is shut down at the end

@@ -13,8 +13,9 @@ import pytest
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import Done, linerate
+from tests.load.relay import Relay
 from tests.peers.test_our_initiator import FILL, MIXED, SEED, _unstamped
-from tests.support.samba import PASSWORD, Samba, samba
+from tests.support.samba import PASSWORD, USER, Samba, samba
 
 FILE_BYTES = 8 << 20
 
@@ -81,6 +82,54 @@ def test_mixed_load_verifies(server: Samba, tmp_path: Path, settings: dict[str, 
     assert PASSWORD not in text
 
 
+def test_discover_lists_the_shares_of_a_server(server: Samba) -> None:
+    url = f"smb://{USER}@127.0.0.1:{server.port}"
+    done = linerate("discover", url, LINERATE_SMB_PASSWORD=PASSWORD)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["share", "disk"] in rows
+    assert ["IPC$", "pipe", "(special)", "IPC", "Service"] in [row[:5] for row in rows]
+    place = f"SMB://127.0.0.1:{server.port}/"
+    done = linerate("discover", place, "--json", LINERATE_SMB_USER=USER, LINERATE_SMB_PASSWORD=PASSWORD)
+    found = json.loads(done.stdout)
+    assert (found["schema"], found["server"]) == ("linerate.shares/1", f"smb://127.0.0.1:{server.port}")
+    assert [share["name"] for share in found["shares"] if share["type"] == "disk"] == ["share", "readonly"]
+    assert [share["special"] for share in found["shares"] if share["name"] == "IPC$"] == [True]
+
+
+def test_discover_does_not_show_the_password_that_a_server_refuses(server: Samba) -> None:
+    for url, password in (("nobody@", "a-wrong-one"), ("nobody%a-wrong-one@", "")):
+        done = linerate("discover", f"smb://{url}127.0.0.1:{server.port}", LINERATE_SMB_PASSWORD=password)
+        assert done.returncode == 2, done.stderr
+        assert "wrong user name or password" in done.stderr
+        assert "LINERATE_SMB_PASSWORD" in done.stderr
+        assert "a-wrong-one" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "words"),
+    [
+        ("smb://nobody@127.0.0.1/share", 2, "no address of a server alone"),
+        ("smb://nobody@127.0.0.1", 2, "the password of nobody is missing"),
+        ("smb://127.0.0.1:1", 1, "127.0.0.1:1/IPC$/srvsvc: cannot connect"),
+    ],
+)
+def test_discover_says_what_is_wrong_with_the_address_of_a_server(url: str, code: int, words: str) -> None:
+    done = linerate("discover", url, LINERATE_SMB_PASSWORD="", LINERATE_SMB_USER="")
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+
+
+def test_a_long_io_is_split_and_the_run_says_how(server: Samba, tmp_path: Path) -> None:
+    done = _run(MIXED, server.url("split.img"), tmp_path / "split", "--set", "smb.max_io=4k")
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.open(tmp_path / "split")
+    session = _session(tmp_path / "split")
+    assert session["max_io_bytes"] == 4096
+    assert session["max_read_bytes"] == session["max_write_bytes"] == 8 << 20
+    assert run.intervals["bytes"].sum() > 4096 * run.intervals["ios"].sum(), "an I/O is whole in the results"
+
+
 def test_a_file_with_contents_is_shown_before_it_is_overwritten(server: Samba, tmp_path: Path) -> None:
     server.path("used.img").write_bytes(b"\x01" * FILE_BYTES)
     workload = tmp_path / "write.toml"
@@ -121,14 +170,50 @@ def test_a_server_that_ends_fails_the_run_with_its_reason(tmp_path: Path) -> Non
         timer = threading.Timer(2.0, os.kill, (own.pid, signal.SIGTERM))
         timer.start()
         try:
-            done = _run(text, own.url("gone.img"), tmp_path / "gone")
+            limit = ("--set", "smb.replacement_timeout_s=1")
+            done = _run(text, own.url("gone.img"), tmp_path / "gone", *limit)
         finally:
             timer.cancel()
     assert done.returncode not in (0, 2), done.stderr
     assert "closed the connection" in done.stderr or "broke" in done.stderr
+    assert "could not be restored within 1 s (smb.replacement_timeout_s)" in done.stderr
     run = RunDirectory.open(tmp_path / "gone")
     assert run.manifest.state == "failed"
     assert run.intervals["ios"].sum() > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", [{}, {"durable": "off"}, {"dialect": "2.1", "signing": "on"}])
+def test_verified_writes_go_on_after_the_connection_was_cut(
+    server: Samba, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    text = MIXED.replace('elapsed = "1s"', 'elapsed = "3s"')
+    words = [word for key, value in settings.items() for word in ("--set", f"smb.{key}={value}")]
+    with Relay(("127.0.0.1", server.port)) as relay:
+        over = threading.Event()
+        dropping = threading.Thread(target=_drop_often, args=(relay, over))
+        dropping.start()
+        try:
+            done = _run(text, f"smb://{USER}@{relay.portal}/share/cut.img", tmp_path / "cut", *words)
+        finally:
+            over.set()
+            dropping.join()
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.open(tmp_path / "cut")
+    assert run.intervals["errors"].sum() == 0
+    back = [event for event in run.events if event.kind == "session_back"]
+    assert back, "the connection was not cut in the run"
+    is_durable = settings.get("durable") != "off"
+    words_of_file = "the server had kept the file open" if is_durable else "the file was opened again"
+    assert all(words_of_file in event.message for event in back), [event.message for event in back]
+    version = "v1" if "dialect" in settings else "v2"
+    assert _session(tmp_path / "cut")["durable_handle"] == (version if is_durable else "none")
+
+
+def _drop_often(relay: Relay, over: threading.Event) -> None:
+    """Before the run the file is opened to look at it, so no single moment would be right."""
+    while not over.wait(1.0):
+        relay.drop()
 
 
 @pytest.mark.long
@@ -140,6 +225,7 @@ def test_a_server_that_ends_fails_the_run_with_its_reason(tmp_path: Path) -> Non
             "smb.dialect=1.0",
         ),
         (("run", "--preset", "anvil", "--target", "smb://h/s/f", "--set", "smb.nothing=1"), "smb.nothing=1"),
+        (("run", "--preset", "anvil", "--target", "smb://h/s/f", "--set", "smb.max_io=9m"), "smb.max_io=9m"),
         (("probe", "smb://h/s/f"), "a probe is for a path to an iSCSI volume"),
     ],
 )

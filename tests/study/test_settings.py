@@ -196,8 +196,8 @@ def test_settings_of_shares_change_the_sessions_of_every_volume_and_nothing_else
         volumes=(VolumeSpec(name="v1", url="smb://nas:445/share/f", smb=SmbSpec(command_timeout_s=5.0)),),
         streams=(StreamSpec(name="s", volumes=("v1",)),),
     )
-    changed = loaded(spec, {"smb.signing": True, "smb.encryption": "aes-128-gcm", "smb.dialect": "3.1.1"})
-    wanted = SmbSpec(signing="on", encryption="aes-128-gcm", dialect="3.1.1", command_timeout_s=5.0)
+    changed = loaded(spec, {"smb.signing": True, "smb.encryption": "aes-128-gcm", "smb.max_io": "64k"})
+    wanted = SmbSpec(signing="on", encryption="aes-128-gcm", max_io=65_536, command_timeout_s=5.0)
     assert changed.volumes[0].smb == wanted
     assert loaded(spec, {}) == spec
     assert changed.volumes[0].model_copy(update={"smb": spec.volumes[0].smb}) == spec.volumes[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import UserError
 from linerate.workload.spec import RunSpec, StreamSpec, VolumeSpec
-from linerate.workload.url import parse_target
+from linerate.workload.url import parse_smb_server, parse_target
 
 IQN = "iqn.2026-11.lab.linerate:demo"
 
@@ -227,6 +227,18 @@ def test_errors_of_shares_name_the_part(text: str, part: str) -> None:
     assert part in refused.value.message
     assert "smb" in refused.value.hint.lower() or "port" in refused.value.hint
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["smb://nas/share", "iscsi://nas", "smb:nas", "smb://joe%hunter2@nas/s/f"])
+def test_an_address_of_a_server_has_no_share(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse_smb_server(text, {})
+    assert "no address of a server alone" in refused.value.message
+    assert "hunter2" not in str(refused.value)
+    server = parse_smb_server("smb://LAB;joe%hunter2@[::1]:4450/", {})
+    assert (server.url, server.user) == ("smb://[::1]:4450", "LAB\\joe")
+    assert server.secret is not None
+    assert server.secret.get_secret_value() == "hunter2"
 
 
 def test_the_login_of_a_share_is_in_the_url_or_in_the_environment() -> None:

@@ -6,6 +6,7 @@ use linerate_fabric::FabricError;
 use linerate_iscsi_initiator::ToolError;
 use linerate_iscsi_target::ArrayError;
 use linerate_load::{BulkError, HistogramError, RunError, SpecError};
+use linerate_smb::SmbToolError;
 use linerate_storage::controller::StorageError;
 use pyo3::prelude::*;
 
@@ -51,10 +52,10 @@ pub(crate) fn run_error(error: &RunError) -> PyErr {
             "name CPUs that this process may use (`taskset -p $$` shows them), or leave --cpus out"
         }
         Blame::User => {
-            "correct the workload file or the target; `linerate discover` shows the targets and LUNs of an iSCSI array"
+            "correct the workload file or the target; `linerate discover` shows the LUNs of an array or the shares of a server"
         }
         Blame::Peer => {
-            "see whether the array or server is up and reachable, and its log; `linerate discover` tries an iSCSI array"
+            "see whether the array or server is up and reachable, and its log; `linerate discover` tries an array or a server"
         }
         Blame::Host => "see `linerate run --help` for the driver, CPU and file options",
         Blame::Us => "please report this with the run directory",
@@ -116,4 +117,18 @@ pub(crate) fn tool_error(error: &ToolError) -> PyErr {
         Blame::Us => (Blame::Us, "please report this"),
     };
     blamed(blame, error.to_string(), hint)
+}
+
+pub(crate) fn smb_error(error: &SmbToolError) -> PyErr {
+    let is_wrong = matches!(error, SmbToolError::Failed(failure) if failure.wrong_credentials);
+    let hint = match error.blame() {
+        _ if is_wrong => {
+            "give user and password: smb://user@host and LINERATE_SMB_PASSWORD, or LINERATE_SMB_USER too"
+        }
+        Blame::User => "correct the address or the user",
+        Blame::Peer => "see the server's log, and the network on the way to it",
+        Blame::Host => "this host does not allow it: see the message",
+        Blame::Us => "please report this",
+    };
+    blamed(error.blame(), error.to_string(), hint)
 }

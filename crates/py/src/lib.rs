@@ -47,7 +47,7 @@ mod _core {
     #[pymodule_export]
     use super::schemas::{limits, raid_level_fault, schemas};
     #[pymodule_export]
-    use super::tools::{discover, host_probe, volume_ends};
+    use super::tools::{discover, host_probe, shares, volume_ends};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     /// Package version; all crates share one.

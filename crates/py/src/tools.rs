@@ -1,13 +1,14 @@
 //! One-shot queries, and the conversion of structured answers for Python.
 
 use crate::{
-    errors::{blamed, refused_json, run_error, tool_error},
+    errors::{blamed, refused_json, run_error, smb_error, tool_error},
     wait::interruptible,
 };
 use linerate_blame::Blame;
-use linerate_io::{AnyDriver, Preference, open_driver, system};
+use linerate_io::{AnyDriver, Preference, open_driver, system, with_driver};
 use linerate_iscsi_initiator::{Credentials, SessionOptions};
 use linerate_load::{RunSpec, VolumeEnds};
+use linerate_smb::{Share, SmbAddress, SmbCredentials, SmbOptions, SmbToolError, list_shares};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
@@ -25,6 +26,38 @@ pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> P
     let ask = move || linerate_iscsi_initiator::discover(&url, &options, &Credentials::default());
     let targets = interruptible(py, ask)?.map_err(|error| tool_error(&error))?;
     loaded(py, &targets)
+}
+
+/// The shares of the server `smb://host[:port]`, with type and comment.
+#[pyfunction]
+#[pyo3(signature = (url, user = None, secret = None, options_json = "{}"))]
+pub(crate) fn shares<'py>(
+    py: Python<'py>,
+    url: &str,
+    user: Option<&str>,
+    secret: Option<&str>,
+    options_json: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options: SmbOptions =
+        serde_json::from_str(options_json).map_err(|error| refused_json("SMB options", &error))?;
+    let (url, credentials) = (url.to_owned(), SmbCredentials::of_user(user, secret));
+    let ask = move || -> Result<Vec<Share>, SmbToolError> {
+        let address = SmbAddress::of_server(&url)?;
+        with_driver!(open_driver(Preference::Auto)?, |driver| {
+            list_shares(driver, &address, &options, credentials)
+        })
+    };
+    let found = interruptible(py, ask)?.map_err(|error| smb_error(&error))?;
+    let as_json = |share: &Share| {
+        json!({
+            "name": share.name,
+            "type": share.kind.name(),
+            "special": share.is_special,
+            "temporary": share.is_temporary,
+            "comment": share.comment,
+        })
+    };
+    loaded(py, &found.iter().map(as_json).collect::<Vec<_>>())
 }
 
 /// The first and the last 2 MiB of every LUN and every file of a share of a `RunSpec` (version 1).

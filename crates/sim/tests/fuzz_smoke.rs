@@ -66,6 +66,11 @@ fn fuzz_smb_answers() {
 }
 
 #[test]
+fn fuzz_smb_shares() {
+    smoke("smb_shares", 20_000, bodies::smb_shares);
+}
+
+#[test]
 fn fuzz_vhdx_image() {
     smoke("vhdx_image", 20_000, bodies::vhdx_image);
 }

@@ -2,11 +2,15 @@
 //!
 //! User and password are not part of it: the caller has taken them out of what the user wrote.
 
+use crate::wire::shares::SRVSVC_PIPE;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// The port of SMB over TCP.
 pub const SMB_PORT: u16 = 445;
+
+/// The share that has the pipes of every server.
+const PIPES_SHARE: &str = "IPC$";
 
 /// A file of a share of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +45,17 @@ impl SmbAddress {
             return Err(SmbAddressError::Name(path));
         }
         Ok(Self { host, port, share, path })
+    }
+
+    /// The list of a server's shares, by a URL without share and file. In place of them it has the names of the pipe.
+    pub fn of_server(url: &str) -> Result<Self, SmbAddressError> {
+        let form = || SmbAddressError::ServerForm(shown(url));
+        let server = url.strip_prefix("smb://").filter(|place| !place.contains('@')).ok_or_else(form)?;
+        let (host, port) = server_of(server.strip_suffix('/').unwrap_or(server)).ok_or_else(form)?;
+        if host.contains('/') {
+            return Err(form());
+        }
+        Ok(Self { host, port, share: PIPES_SHARE.to_owned(), path: SRVSVC_PIPE.to_owned() })
     }
 
     /// The first socket address of the server. May ask a name server, so never on the hot path.
@@ -112,6 +127,9 @@ pub enum SmbAddressError {
     /// Not of the form.
     #[error("{0}: expected smb://host[:port]/share/file")]
     Form(String),
+    /// Not the address of a server.
+    #[error("{0}: expected smb://host[:port]")]
+    ServerForm(String),
     /// Not a share, a folder or a file.
     #[error("{0:?} is not the name of a share or a file")]
     Name(String),
@@ -137,6 +155,13 @@ mod tests {
         let address = SmbAddress::parse("smb://[::1]:4450/s/f").unwrap();
         assert_eq!((&*address.host, address.port), ("::1", 4450));
         assert_eq!(address.to_string(), "smb://[::1]:4450/s/f");
+        for url in ["smb://nas", "smb://nas/"] {
+            let address = SmbAddress::of_server(url).unwrap();
+            assert_eq!(address.to_string(), "smb://nas:445/IPC$/srvsvc");
+        }
+        for url in ["nas", "smb://", "smb://nas/share", "smb://joe@nas", "smb://nas:x"] {
+            assert!(SmbAddress::of_server(url).is_err(), "{url}");
+        }
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
 use crate::event::{SmbFileId, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
-use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbMode};
+use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbGoal, SmbMode};
 use crate::options::SmbOptions;
+use crate::wire::shares::Share;
 use linerate_io::{AttachedRegions, Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use std::sync::Arc;
 
@@ -54,18 +55,50 @@ impl SmbClient {
         credentials: SmbCredentials,
         mode: SmbMode,
     ) -> Result<SmbFileId, crate::SmbFailure> {
+        self.start(driver, address, options, credentials, SmbGoal::File(mode))
+    }
+
+    /// Starts to list the shares of a server, whose address is [`SmbAddress::of_server`]. It ends as ready or failed, like
+    /// a file; [`Self::shares`] has the list.
+    pub(crate) fn list_shares<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &SmbAddress,
+        options: &SmbOptions,
+        credentials: SmbCredentials,
+    ) -> Result<SmbFileId, crate::SmbFailure> {
+        self.start(driver, address, options, credentials, SmbGoal::Shares)
+    }
+
+    /// The shares that were listed.
+    pub(crate) fn shares(&self, list: SmbFileId) -> &[Share] {
+        self.files[list.index()].shares()
+    }
+
+    fn start<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &SmbAddress,
+        options: &SmbOptions,
+        credentials: SmbCredentials,
+        goal: SmbGoal,
+    ) -> Result<SmbFileId, crate::SmbFailure> {
         let id = SmbFileId(self.files.len() as u32);
-        let file = RemoteFile::start(driver, id, address, options, credentials, mode)
+        let file = RemoteFile::start(driver, id, address, options, credentials, goal)
             .map_err(|loss| loss.failure(address))?;
         if let Some(stream) = file.stream {
-            let index = stream.index() as usize;
-            if self.routes.len() <= index {
-                self.routes.resize(index + 1, None);
-            }
-            self.routes[index] = Some((stream, id));
+            self.route(stream, id);
         }
         self.files.push(file);
         Ok(id)
+    }
+
+    fn route(&mut self, stream: Handle, file: SmbFileId) {
+        let index = stream.index() as usize;
+        if self.routes.len() <= index {
+            self.routes.resize(index + 1, None);
+        }
+        self.routes[index] = Some((stream, file));
     }
 
     /// Waits until every file is open or has failed.
@@ -147,20 +180,26 @@ impl SmbClient {
         };
         if let Err(loss) = result {
             file.lose(driver, &loss, &mut cx);
+            // A lost connection is restored at once.
+            self.wake_at = cx.now;
         }
         None
     }
 
-    /// Looks for late requests. Cheap when it is not due.
+    /// Looks for late requests, and restores lost connections. Cheap when it is not due.
     pub fn on_time<D: Driver>(&mut self, driver: &mut D, now: Nanos, sink: &mut impl SmbSink) {
         if now < self.wake_at {
             return;
         }
         self.wake_at = now + TICK_NS;
-        for file in &mut self.files {
+        for index in 0..self.files.len() {
+            let file = &mut self.files[index];
             let mut cx = FileContext { sink: &mut *sink, regions: &self.regions, now };
             if let Err(loss) = file.on_time(&mut cx) {
                 file.lose(driver, &loss, &mut cx);
+            }
+            if let Some(stream) = file.retry(driver, now) {
+                self.route(stream, SmbFileId(index as u32));
             }
         }
     }

@@ -95,6 +95,20 @@ pub enum SmbEventKind {
     },
     /// A request was not answered in time and is being cancelled.
     Timeout,
+    /// The connection was lost; I/Os wait until it is restored.
+    ConnectionLost {
+        /// Why.
+        reason: String,
+    },
+    /// The connection is restored.
+    ConnectionRestored {
+        /// The time since it was lost.
+        after_ns: Nanos,
+        /// Requests without an answer, which are sent again.
+        requests: u32,
+        /// The server kept the file open (durable handle); otherwise it was opened again.
+        is_same_handle: bool,
+    },
 }
 
 /// Why an I/O failed.
@@ -103,7 +117,7 @@ pub enum SmbIoError {
     /// The server refused it.
     #[error("{0}")]
     Refused(Status),
-    /// Fewer bytes than asked for.
+    /// One request moved fewer bytes than it asked for.
     #[error("only {moved} bytes moved; has the file become smaller?")]
     Short {
         /// Bytes moved.
@@ -151,8 +165,8 @@ pub enum SmbSubmitError {
     /// The file is not open.
     #[error("the file is not open")]
     NotReady,
-    /// The I/O is longer than the server accepts, empty, or longer than its segment.
-    #[error("the I/O is empty, longer than its segment, or longer than the server accepts")]
+    /// The I/O is empty, or its length is not that of its segment.
+    #[error("the I/O is empty, or its length is not that of its segment")]
     Length,
     /// The file was not opened for writing.
     #[error("the file is open for reading only")]

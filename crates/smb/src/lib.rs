@@ -9,7 +9,7 @@
 //! - `file`: one file with a connection, a session and a tree of its own: logon, credits, requests in flight, data.
 //! - `auth`: the logon, `NTLMv2` in SPNEGO. `crypto`: derived keys, signatures, encryption.
 //! - [`wire`]: messages as bytes (MS-SMB2 section 2).
-//! - `tools`: a file as a blocking disk, for tools and tests.
+//! - `tools`: a file as a blocking disk, and the list of shares, for tools and tests.
 //!
 //! # The path of one read
 //!
@@ -21,8 +21,8 @@
 //!
 //! # What it does not do
 //!
-//! It asks for no oplock or lease, so the server never waits for it. A lost connection ends the file: there are no
-//! durable handles. There are no compounds, no several channels, and no Kerberos.
+//! It has an oplock only because durable handles need one, and gives it up when the server asks. It caches nothing. There are
+//! no leases, no compounds, no several channels, and no Kerberos.
 
 mod address;
 mod auth;
@@ -45,4 +45,5 @@ pub use event::{
 pub use file::{FileFacts, SmbFileState, SmbMode};
 pub use linerate_blame::Blame;
 pub use options::{EncryptionChoice, SigningChoice, SmbOptions, SmbOptionsError};
-pub use tools::{SmbDisk, SmbToolError};
+pub use tools::{SmbDisk, SmbToolError, list_shares};
+pub use wire::shares::{Share, ShareKind};

@@ -62,6 +62,9 @@ impl EncryptionChoice {
     }
 }
 
+/// Values of `max_io`: from one block of the load to the longest message that the protocol has.
+const MAX_IO_BYTES: std::ops::RangeInclusive<u32> = 512..=8 << 20;
+
 /// Settings of one session. Times in seconds.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -72,10 +75,17 @@ pub struct SmbOptions {
     pub encryption: EncryptionChoice,
     /// The only dialect that is offered; None: all from 2.1 to 3.1.1.
     pub dialect: Option<Dialect>,
+    /// The longest READ and WRITE in bytes; longer I/Os are split. None: what the server permits.
+    #[serde(rename = "max_io")]
+    pub max_io_bytes: Option<u32>,
+    /// The server is asked to keep the file open when its connection is lost.
+    pub durable: bool,
     /// Limit of TCP connect, logon and opening the file together.
     pub login_timeout_s: f64,
     /// Limit of one request; then it is cancelled, and after the same time again the connection counts as lost.
     pub command_timeout_s: f64,
+    /// How long I/Os wait for a lost connection to be restored before they fail; 0: not at all.
+    pub replacement_timeout_s: f64,
 }
 
 impl Default for SmbOptions {
@@ -84,8 +94,11 @@ impl Default for SmbOptions {
             signing: SigningChoice::Auto,
             encryption: EncryptionChoice::Auto,
             dialect: None,
+            max_io_bytes: None,
+            durable: true,
             login_timeout_s: 15.0,
             command_timeout_s: 30.0,
+            replacement_timeout_s: 120.0,
         }
     }
 }
@@ -93,13 +106,18 @@ impl Default for SmbOptions {
 impl SmbOptions {
     /// Refuses values that no server can agree to.
     pub fn check(&self) -> Result<(), SmbOptionsError> {
-        for (key, seconds) in
-            [("login_timeout_s", self.login_timeout_s), ("command_timeout_s", self.command_timeout_s)]
-        {
+        for (key, seconds, least) in [
+            ("login_timeout_s", self.login_timeout_s, 0.001),
+            ("command_timeout_s", self.command_timeout_s, 0.001),
+            ("replacement_timeout_s", self.replacement_timeout_s, 0.0),
+        ] {
             // A million seconds keeps every deadline far from the end of a 64-bit nanosecond clock.
-            if !(0.001..=1e6).contains(&seconds) {
-                return Err(SmbOptionsError::Time { key, seconds });
+            if !(least..=1e6).contains(&seconds) {
+                return Err(SmbOptionsError::Time { key, seconds, least });
             }
+        }
+        if let Some(bytes) = self.max_io_bytes.filter(|bytes| !MAX_IO_BYTES.contains(bytes)) {
+            return Err(SmbOptionsError::MaxIo(bytes));
         }
         let is_ccm = matches!(self.encryption, EncryptionChoice::On | EncryptionChoice::Aes128Ccm);
         match self.dialect {
@@ -126,13 +144,18 @@ pub(crate) fn nanos(seconds: f64) -> Nanos {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SmbOptionsError {
     /// A time outside its range.
-    #[error("{key}: {seconds} is not between 0.001 and 1000000 seconds")]
+    #[error("{key}: {seconds} is not between {least} and 1000000 seconds")]
     Time {
         /// The option.
         key: &'static str,
         /// Its value.
         seconds: f64,
+        /// The least value.
+        least: f64,
     },
+    /// A length outside its range.
+    #[error("max_io: {0} is not between 512 and 8388608 bytes")]
+    MaxIo(u32),
     /// The dialect does not have the cipher.
     #[error(
         "encryption: dialect {0} does not have this cipher; 2.1 has none, 3.0 and 3.0.2 have aes-128-ccm"
@@ -152,5 +175,10 @@ mod tests {
         assert!(options(r#"{"dialect": "3.0", "encryption": "aes-128-gcm"}"#).check().is_err());
         assert!(options(r#"{"dialect": "2.1", "encryption": "on"}"#).check().is_err());
         assert!(options(r#"{"login_timeout_s": 0}"#).check().is_err());
+        assert!(options(r#"{"replacement_timeout_s": 0}"#).check().is_ok());
+        assert!(options(r#"{"replacement_timeout_s": -1}"#).check().is_err());
+        assert!(options(r#"{"max_io": 65536}"#).check().is_ok());
+        assert!(options(r#"{"max_io": 511}"#).check().is_err());
+        assert!(options(r#"{"max_io": 8388609}"#).check().is_err());
     }
 }

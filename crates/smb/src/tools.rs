@@ -1,5 +1,5 @@
-//! A file of a share as a blocking disk, for tools and tests. It owns a driver and waits for all its operations. For
-//! load, use [`SmbClient`].
+//! A file of a share as a blocking disk, and the list of a server's shares, for tools and tests. They own a driver and wait
+//! for all their operations. For load, use [`SmbClient`].
 
 use crate::address::{SmbAddress, SmbAddressError};
 use crate::client::SmbClient;
@@ -7,8 +7,9 @@ use crate::credentials::SmbCredentials;
 use crate::event::{SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSubmitError};
 use crate::file::{FileFacts, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
+use crate::wire::shares::Share;
 use linerate_blame::Blame;
-use linerate_io::{Driver, Nanos, Region, RegionId, Seg};
+use linerate_io::{Driver, Nanos, OpenDriverError, Region, RegionId, Seg};
 use std::io;
 use std::sync::Arc;
 
@@ -17,6 +18,24 @@ const CLOSE_NS: Nanos = 2_000_000_000;
 /// Memory for the data, and most bytes in flight.
 const BOUNCE_BYTES: u64 = 4 << 20;
 const PIECE_BYTES: u32 = 1 << 20;
+
+/// Logs on and lists the shares of a server, whose address is [`SmbAddress::of_server`].
+pub fn list_shares<D: Driver>(
+    mut driver: D,
+    address: &SmbAddress,
+    options: &SmbOptions,
+    credentials: SmbCredentials,
+) -> Result<Vec<Share>, SmbToolError> {
+    let mut client = SmbClient::new();
+    let list = client.list_shares(&mut driver, address, options, credentials)?;
+    client.wait_ready(&mut driver)?;
+    if let SmbFileState::Failed(failure) = client.state(list) {
+        return Err(SmbToolError::Failed(failure.clone()));
+    }
+    let shares = client.shares(list).to_vec();
+    client.close(&mut driver, CLOSE_NS, &mut Vec::<SmbIoDone>::new())?;
+    Ok(shares)
+}
 
 /// An open file.
 #[derive(Debug)]
@@ -88,13 +107,12 @@ impl<D: Driver> SmbDisk<D> {
 
     /// Moves at most the bounce region's length, in pieces that are in flight together.
     fn move_part(&mut self, offset: u64, len: u32, op: impl Fn(Seg) -> SmbOp) -> Result<(), SmbToolError> {
-        let piece = PIECE_BYTES.min(self.facts().max_io_bytes);
         let io = |at: u32| {
-            let len_bytes = piece.min(len - at);
+            let len_bytes = PIECE_BYTES.min(len - at);
             let seg = Seg { region: self.region_id, offset: at.into(), len: len_bytes };
             SmbIo { slot: at, op: op(seg), offset_bytes: offset + u64::from(at), len_bytes }
         };
-        let ios: Vec<SmbIo> = (0..len).step_by(piece as usize).map(io).collect();
+        let ios: Vec<SmbIo> = (0..len).step_by(PIECE_BYTES as usize).map(io).collect();
         self.run(&ios)
     }
 
@@ -129,6 +147,9 @@ pub enum SmbToolError {
     /// An I/O failed.
     #[error(transparent)]
     Io(#[from] SmbIoError),
+    /// This host has no usable driver (host).
+    #[error(transparent)]
+    Driver(#[from] OpenDriverError),
     /// The operating system refused (host).
     #[error("operating system: {0}")]
     Host(#[from] io::Error),
@@ -141,7 +162,7 @@ impl SmbToolError {
             Self::Address(_) | Self::Submit(_) => Blame::User,
             Self::Failed(failure) => failure.blame,
             Self::Io(error) => error.blame(),
-            Self::Host(_) => Blame::Host,
+            Self::Driver(_) | Self::Host(_) => Blame::Host,
         }
     }
 }

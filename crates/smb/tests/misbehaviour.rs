@@ -14,7 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 fn options() -> SmbOptions {
-    SmbOptions { login_timeout_s: 3.0, command_timeout_s: 0.3, ..SmbOptions::default() }
+    SmbOptions {
+        login_timeout_s: 3.0,
+        command_timeout_s: 0.3,
+        replacement_timeout_s: 0.0,
+        ..SmbOptions::default()
+    }
 }
 
 /// The error of opening a file of a server.
@@ -116,6 +121,30 @@ fn a_server_that_requires_signatures_and_an_option_against_them_do_not_agree() {
     // The fake logs everyone in as a guest.
     let error = fake.open(&options()).err().unwrap();
     assert!(error.to_string().contains("guest"), "{error}");
+}
+
+#[test]
+fn a_server_without_the_service_of_shares_is_named() {
+    let list = |status: Status| {
+        let fake = Fake::start(move |peer| {
+            for _ in 0..4 {
+                let asked = peer.read()?;
+                peer.step(&asked)?;
+            }
+            let create = peer.read()?;
+            peer.refuse(&create, status)?;
+            peer.read().map(|_| ())
+        });
+        let address = linerate_smb::SmbAddress::of_server(&format!("smb://{}", fake.addr)).unwrap();
+        let credentials = linerate_smb::SmbCredentials::of_user(Some("user"), None);
+        let driver = linerate_io::EpollDriver::new().unwrap();
+        let error = linerate_smb::list_shares(driver, &address, &options(), credentials).unwrap_err();
+        (error.blame(), error.to_string())
+    };
+    let (blame, error) = list(Status::OBJECT_NAME_NOT_FOUND);
+    assert!(blame == Blame::Peer && error.contains("no service that lists its shares"), "{error}");
+    let (blame, error) = list(Status::ACCESS_DENIED);
+    assert!(blame == Blame::User && error.contains("user user may not list the shares"), "{error}");
 }
 
 #[test]

@@ -17,7 +17,12 @@ use std::net::{TcpListener, TcpStream};
 const MIB: usize = 1 << 20;
 
 fn options() -> SmbOptions {
-    SmbOptions { login_timeout_s: 10.0, command_timeout_s: 10.0, ..SmbOptions::default() }
+    SmbOptions {
+        login_timeout_s: 10.0,
+        command_timeout_s: 10.0,
+        replacement_timeout_s: 0.0,
+        ..SmbOptions::default()
+    }
 }
 
 fn pattern(len: usize, seed: u8) -> Vec<u8> {

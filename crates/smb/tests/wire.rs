@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
 use linerate_smb::wire::body::{CreateResponse, QueryInfoResponse};
+use linerate_smb::wire::durable::{DurableVersion, is_granted};
 use linerate_smb::wire::files::{opened, queried_size, read_data, written};
 use linerate_smb::wire::frame::{HEAD_BYTES, MessagePart, MessageReader, prefix};
 use linerate_smb::wire::header::{FLAG_RESPONSE, MessageHeader, SmbCommand};
@@ -82,6 +83,7 @@ proptest! {
     fn no_bytes_make_a_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = cut(&bytes, &[7, 64], false);
         let _ = (Negotiated::parse(&bytes, &offer()), SessionSetup::parse(&bytes), Tree::parse(&bytes));
+        let _ = is_granted(&bytes, DurableVersion::V2);
         let _ = (opened(&bytes), queried_size(&bytes), read_data(&bytes), written(&bytes));
     }
 

@@ -1,4 +1,4 @@
-"""`linerate discover`: what an array offers."""
+"""`linerate discover`: what an array or a file server offers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,26 @@ from linerate.errors import BY_BLAME
 
 def discover(
     portal: Annotated[
-        str, typer.Argument(metavar="HOST", help="HOST, HOST:PORT or iscsi://[user%secret@]HOST[:PORT].")
+        str,
+        typer.Argument(
+            metavar="HOST",
+            help="HOST, HOST:PORT, iscsi://[user%secret@]HOST[:PORT] or smb://[user[%secret]@]HOST[:PORT].",
+        ),
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
     timeout: Annotated[float, typer.Option(metavar="S", help="Seconds for each login.")] = 15.0,
 ) -> None:
-    """List the targets behind a portal with their portals, LUNs and capacities.
+    """List the targets behind a portal with their portals, LUNs and capacities, or the shares of a file server.
 
-    User and secret may also be in LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD. If no target lets us in, the
-    command fails: exit code 2 for a wrong user or secret, 1 for what is the array's fault.
+    User and secret may also be in LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD, of a file server in
+    LINERATE_SMB_USER and LINERATE_SMB_PASSWORD. If no target lets us in, or the server refuses the user, the command
+    fails: exit code 2 for a wrong user or secret, 1 for what is the array's or the server's fault.
     """
     from linerate import _core
 
+    if portal.lower().startswith("smb:"):
+        _shares(portal, json, timeout)
+        return
     url = _with_login(portal if "://" in portal else f"iscsi://{portal}")
     targets = _core.discover(url, dumps({"login_timeout_s": timeout}))
     if json:
@@ -34,6 +42,24 @@ def discover(
         for line in _lines(targets):
             typer.echo(line)
     _fail_if_shut_out(targets)
+
+
+def _shares(text: str, as_json: bool, timeout_s: float) -> None:
+    from linerate import _core
+    from linerate.workload.url import parse_smb_server
+
+    server = parse_smb_server(text, os.environ)
+    secret = server.secret.get_secret_value() if server.secret is not None else None
+    shares = _core.shares(server.url, server.user, secret, dumps({"login_timeout_s": timeout_s}))
+    if as_json:
+        typer.echo(dumps({"schema": "linerate.shares/1", "server": server.url, "shares": shares}))
+        return
+    width = max((len(share["name"]) for share in shares), default=0)
+    for share in shares:
+        hidden = " (special)" if share["special"] else ""
+        typer.echo(f"{share['name']:<{width}}  {share['type'] + hidden:<14}  {share['comment']}".rstrip())
+    if not shares:
+        typer.echo("no shares: the server shows none to this user")
 
 
 def _fail_if_shut_out(targets: Sequence[Mapping[str, Any]]) -> None:

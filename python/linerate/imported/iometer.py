@@ -161,7 +161,7 @@ class _All:
         )
 
     def _common(self, column: str) -> int | None:
-        """None for -1, which stands for what targets do not have in common."""
+        """None for -1, which is what Iometer writes where targets differ."""
         return None if self.text(column) in ("-1", "") else self.count(column)
 
     def _side(self, name: str, ios: int, size: int, seconds: float) -> GivenFigures | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from linerate.setting import Choice
+from linerate.setting import Choice, Number, OnOff
 from linerate.settings.san_setting import ModelField, SanSetting
+from linerate.workload.spec import SMB_IO_BYTES_MAX, SMB_IO_BYTES_MIN
 
 PREFIX = "smb."
 
@@ -45,5 +46,29 @@ SETTINGS = (
         elsewhere=(("Windows", "Smb2DialectMin, Smb2DialectMax"), ("Samba", "client max protocol")),
         doc="""The only dialect that is offered to the server. Without it all are, and the server takes the latest of
         them. Later dialects have faster signatures, 3.1.1 protects the logon itself.""",
+    ),
+    SanSetting(
+        name=f"{PREFIX}max_io",
+        title="Longest SMB request",
+        applier="load",
+        kind=Number("bytes", SMB_IO_BYTES_MIN, SMB_IO_BYTES_MAX),
+        default="what the server permits",
+        field=ModelField("smb", "max_io"),
+        elsewhere=(("Linux", "rsize, wsize"), ("Samba", "smb2 max read, smb2 max write")),
+        doc="""The longest READ and WRITE. A longer I/O, or one longer than the server permits, is split into several
+        requests that are in flight together. It counts as one I/O that ends with its last request, and fails if one
+        of them fails. What is used is in the facts of a run: max_io_bytes.""",
+    ),
+    SanSetting(
+        name=f"{PREFIX}durable",
+        title="SMB durable handles",
+        applier="load",
+        kind=OnOff(),
+        default="on",
+        field=ModelField("smb", "durable"),
+        elsewhere=(("Samba", "durable handles"),),
+        doc="""The server is asked to keep the file open when the connection is lost, so that the next connection claims
+        it back. It needs an oplock, which ends when another client opens the file. Without it, or if the server does
+        not agree, the file is opened again. What was granted is in the facts of a run: durable_handle.""",
     ),
 )

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -26,6 +27,7 @@ from pydantic import (
 )
 
 from linerate.model import Model
+from linerate.workload.units import parse_size
 
 REVEAL = "reveal_secrets"
 
@@ -35,6 +37,14 @@ Connections = Annotated[int, Field(ge=1, le=64)]
 """TCP connections of one session."""
 IO_BYTES_MAX = 1 << 30
 """Largest I/O."""
+SMB_IO_BYTES_MIN, SMB_IO_BYTES_MAX = 512, 8 << 20
+"""The limits of `smb.max_io`."""
+SmbIoBytes = Annotated[
+    int,
+    BeforeValidator(lambda value: parse_size(value) if isinstance(value, str) else value),
+    Field(ge=SMB_IO_BYTES_MIN, le=SMB_IO_BYTES_MAX),
+]
+"""Bytes of one READ or WRITE; a size may be written."""
 CURSORS_MAX = 4096
 RATE_IOPS_MAX = 1e9
 TIME_S_MAX = 366.0 * 86_400
@@ -121,10 +131,16 @@ class SmbSpec(OptionsSpec):
     """auto (if the server or the share requires it), off, on (the server's choice), or a cipher."""
     dialect: Literal["2.1", "3.0", "3.0.2", "3.1.1"] | None = None
     """The only dialect that is offered; unset: all of them."""
+    max_io: SmbIoBytes | None = None
+    """The longest READ and WRITE, 512 to 8m; longer I/Os are split. Unset: what the server permits."""
+    durable: bool | None = None
+    """Ask the server to keep the file open when the connection is lost (durable handle)."""
     login_timeout_s: PositiveFloat | None = None
     """How long connecting, logging on and opening the file may take."""
     command_timeout_s: PositiveFloat | None = None
     """How long one request may take before it is cancelled."""
+    replacement_timeout_s: NonNegativeFloat | None = None
+    """How long I/Os wait for a lost connection to be restored; 0: not at all."""
 
 
 MultipathPolicy = Literal[

@@ -56,6 +56,9 @@ impl Smb {
             "signing": facts.signing.unwrap_or("off"),
             "encryption": facts.encryption.unwrap_or("off"),
             "max_io_bytes": facts.max_io_bytes,
+            "max_read_bytes": facts.max_read_bytes,
+            "max_write_bytes": facts.max_write_bytes,
+            "durable_handle": facts.durable.unwrap_or("none"),
             "credits": facts.credits,
             "guest": facts.is_guest,
             "nodelay": tcp.nodelay,
@@ -110,7 +113,6 @@ impl<D: Driver> Backend<D> for Smb {
         let facts = facts.ok_or_else(|| OpenError::new(Blame::Us, "a file is open without its facts"))?;
         Ok(OpenedVolume {
             capacity_bytes: facts.size_bytes,
-            max_transfer_bytes: facts.max_io_bytes.into(),
             session: self.session_json(driver, file, &facts),
             ..opened
         })
@@ -180,6 +182,12 @@ fn failed(failure: &SmbFailure) -> OpenError {
     OpenError { wrong_credentials, is_missing, ..error }
 }
 
+fn restored(after_ns: Nanos, requests: u32, is_same_handle: bool) -> String {
+    let after_ms = after_ns as f64 / 1e6;
+    let file = if is_same_handle { "the server had kept the file open" } else { "the file was opened again" };
+    format!("logged on again after {after_ms:.1} ms; {file}; {requests} requests are sent again")
+}
+
 impl SmbSink for Reports {
     fn done(&mut self, done: SmbIoDone) {
         self.done.push(FinishedIo { slot: done.slot, result: done.result.map_err(Failure::Smb) });
@@ -194,6 +202,10 @@ impl SmbSink for Reports {
                 Blame::Peer,
                 false,
             ),
+            SmbEventKind::ConnectionLost { reason } => ("session_lost", reason, Blame::Peer, false),
+            SmbEventKind::ConnectionRestored { after_ns, requests, is_same_handle } => {
+                ("session_back", restored(after_ns, requests, is_same_handle), Blame::Peer, false)
+            }
             SmbEventKind::Timeout => (
                 "command_timeout",
                 "a request was not answered in time and is being cancelled".to_owned(),

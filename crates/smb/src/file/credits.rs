@@ -66,6 +66,12 @@ impl Credits {
         Some(Ticket { message_id, charge, charge_field, request: wanted.min(u16::MAX.into()) as u16 })
     }
 
+    /// Whether there is a credit for a short request.
+    #[inline]
+    pub(super) fn has_any(self) -> bool {
+        self.available > 0
+    }
+
     /// A response grants credits.
     #[inline]
     pub(super) fn grant(&mut self, granted: u16) {

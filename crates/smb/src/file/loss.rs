@@ -6,11 +6,16 @@ use crate::crypto::sealing::SealError;
 use crate::event::SmbFailure;
 use crate::wire::WireError;
 use crate::wire::negotiate::NegotiateError;
+use crate::wire::rpc::RpcError;
+use crate::wire::shares::ShareListError;
 use crate::wire::status::Status;
 use linerate_blame::Blame;
 
+/// The fault of a call that the user may not make (MS-RPCE 3.3.2.2.1.1: the code of Windows).
+const FAULT_ACCESS_DENIED: u32 = 5;
+
 /// Why a connection ended or could not be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum FileLoss {
     /// The host's name cannot be resolved.
     #[error(transparent)]
@@ -33,6 +38,9 @@ pub(crate) enum FileLoss {
     /// The negotiation cannot be used.
     #[error("the server broke the protocol: {0}")]
     Negotiate(#[from] NegotiateError),
+    /// A remote call cannot be read.
+    #[error("the server broke the protocol: {0}")]
+    Rpc(RpcError),
     /// An encrypted message cannot be used.
     #[error("the server broke the protocol: {0}")]
     Seal(#[from] SealError),
@@ -46,7 +54,9 @@ pub(crate) enum FileLoss {
     #[error("{0}")]
     Silence(&'static str),
     /// The server grants too few credits for an I/O.
-    #[error("the server grants only {granted} credits, and an I/O needs {needed}; use smaller I/Os")]
+    #[error(
+        "the server grants only {granted} credits, and a request needs {needed}; use smaller I/Os, or set smb.max_io"
+    )]
     Credits { granted: u32, needed: u16 },
     /// What the user asked for is not possible.
     #[error("{0}")]
@@ -54,12 +64,31 @@ pub(crate) enum FileLoss {
     /// The server refused a step of opening the file.
     #[error("{words}")]
     Refused { blame: Blame, words: String, status: Status },
+    /// The connection was lost, and not restored in time.
+    #[error(
+        "the connection was lost ({reason}) and could not be restored within {timeout_s} s (smb.replacement_timeout_s)"
+    )]
+    NotRestored { reason: String, timeout_s: f64 },
     /// The server ended session, share or file during I/O.
     #[error("the server ended the session: {0}")]
     Ended(Status),
 }
 
 impl FileLoss {
+    /// Whether another connection may succeed. `is_retry`: the connection was lost before, so the server may be starting.
+    pub(super) fn is_temporary(&self, is_retry: bool) -> bool {
+        match self {
+            Self::Connect(_)
+            | Self::Closed
+            | Self::ClosedAtOnce
+            | Self::Broken(_)
+            | Self::Silence(_)
+            | Self::Ended(_) => true,
+            Self::Refused { blame, .. } => is_retry && *blame == Blame::Peer,
+            _ => false,
+        }
+    }
+
     fn blame(&self) -> Blame {
         match self {
             Self::Address(_) | Self::Options(_) => Blame::User,
@@ -162,6 +191,43 @@ impl FileLoss {
         Self::Refused { blame, words, status }
     }
 
+    /// The server refused the pipe of the service that lists shares, or a request over it.
+    pub(super) fn pipe(status: Status, user: &str) -> Self {
+        let (blame, words) = match status {
+            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED => (Blame::User, may_not_list(user)),
+            Status::OBJECT_NAME_NOT_FOUND => {
+                (Blame::Peer, "the server has no service that lists its shares (pipe srvsvc)".to_owned())
+            }
+            _ => (Blame::Peer, format!("the server could not list its shares: {status}")),
+        };
+        Self::Refused { blame, words, status }
+    }
+
+    /// A remote call failed.
+    pub(super) fn rpc(error: RpcError, user: &str) -> Self {
+        let status = Status::SUCCESS;
+        match error {
+            RpcError::Fault(FAULT_ACCESS_DENIED) => {
+                Self::Refused { blame: Blame::User, words: may_not_list(user), status }
+            }
+            RpcError::NoInterface | RpcError::Fault(_) => {
+                let words = format!("the server could not list its shares: {error}");
+                Self::Refused { blame: Blame::Peer, words, status }
+            }
+            error => Self::Rpc(error),
+        }
+    }
+
+    /// The list of shares cannot be used.
+    pub(super) fn share_list(error: ShareListError, user: &str) -> Self {
+        let (blame, words) = match error {
+            ShareListError::AccessDenied => (Blame::User, may_not_list(user)),
+            ShareListError::Malformed => (Blame::Peer, format!("the server broke the protocol: {error}")),
+            ShareListError::Failed(_) => (Blame::Peer, error.to_string()),
+        };
+        Self::Refused { blame, words, status: Status::SUCCESS }
+    }
+
     /// The server refused to set the file's size, or to read it.
     pub(super) fn size(status: Status, path: &str) -> Self {
         let advice = match status {
@@ -171,6 +237,10 @@ impl FileLoss {
         let words = format!("the server could not set the size of {path}: {status}{advice}");
         Self::Refused { blame: Blame::Peer, words, status }
     }
+}
+
+fn may_not_list(user: &str) -> String {
+    format!("user {user} may not list the shares; permit it on the server, or use another user")
 }
 
 /// A status about the user's account or password, which only the logon has.

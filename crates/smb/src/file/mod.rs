@@ -2,15 +2,18 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures. It owns no clock, no socket and no thread.
+//! failures; `recovery.rs` restores a lost connection; `shares.rs` lists the shares of a server in place of a file. It owns no clock, no socket and no thread.
 
 mod credits;
 mod incoming;
 mod loss;
 mod opening;
+mod parts;
 mod protection;
 mod receive;
+mod recovery;
 mod send;
+mod shares;
 mod steps;
 mod tasks;
 
@@ -20,18 +23,21 @@ use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
 use crate::crypto::signing::Signing;
 use crate::event::{
-    SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink,
-    SmbSubmitError,
+    SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoError, SmbOp, SmbSink, SmbSubmitError,
 };
 use crate::options::{SmbOptions, nanos};
 use crate::wire::body::OpenId;
+use crate::wire::durable::DurableVersion;
 use crate::wire::files::OpenMode;
 use crate::wire::frame::MessageReader;
 use crate::wire::negotiate::Negotiated;
 use credits::Credits;
 use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
+use parts::{IoPart, SplitIos};
 use protection::{ControlMessage, Protection};
+use recovery::{DurableHandle, Recovery};
+use shares::ShareListing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use steps::{FileOpening, SmbStep};
@@ -49,6 +55,15 @@ pub struct SmbMode {
     pub create_bytes: Option<u64>,
 }
 
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SmbGoal {
+    /// A file that takes I/O.
+    File(SmbMode),
+    /// The list of the server's shares.
+    Shares,
+}
+
 /// Whether a file takes I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SmbFileState {
@@ -56,6 +71,8 @@ pub enum SmbFileState {
     Opening,
     /// It takes I/O.
     Ready,
+    /// Its connection was lost and is being restored. It takes I/O, which waits.
+    Reconnecting,
     /// Being closed.
     Closing,
     /// It cannot be used.
@@ -69,8 +86,12 @@ pub enum SmbFileState {
 pub struct FileFacts {
     /// The file's size.
     pub size_bytes: u64,
-    /// The longest I/O.
+    /// The longest READ and WRITE; a longer I/O is split.
     pub max_io_bytes: u32,
+    /// The longest READ that the server permits.
+    pub max_read_bytes: u32,
+    /// The longest WRITE that the server permits.
+    pub max_write_bytes: u32,
     /// Both ends of the connection.
     pub local_addr: Option<SocketAddr>,
     /// See `local_addr`.
@@ -81,6 +102,9 @@ pub struct FileFacts {
     pub signing: Option<&'static str>,
     /// The cipher; None: I/Os are not encrypted.
     pub encryption: Option<&'static str>,
+    /// The durable handle that the server granted, by the version of its contexts; None: it keeps no file open without a
+    /// connection.
+    pub durable: Option<&'static str>,
     /// Credits that the server has granted so far.
     pub credits: u32,
     /// The server logged the user in as a guest.
@@ -94,7 +118,11 @@ pub(crate) struct RemoteFile {
     pub(crate) address: SmbAddress,
     options: SmbOptions,
     user: String,
+    /// For another logon when the connection was lost.
+    credentials: SmbCredentials,
     mode: SmbMode,
+    /// The goal is a list of shares.
+    listing: Option<ShareListing>,
     pub(crate) state: SmbFileState,
     step: SmbStep,
     opening: FileOpening,
@@ -132,13 +160,21 @@ pub(crate) struct RemoteFile {
     /// An ECHO has asked for credits, and no I/O was sent since.
     has_asked_for_credits: bool,
     session_id: u64,
+    /// The last session that the server granted.
+    previous_session_id: u64,
     tree_id: u32,
     file_id: OpenId,
+    durable: DurableHandle,
+    /// The level to which the server wants to lower the oplock.
+    break_to: Option<u8>,
+    /// The connection was lost.
+    recovery: Option<Recovery>,
     is_guest: bool,
     pub(crate) size_bytes: u64,
     max_io_bytes: u32,
     tasks: TasksInFlight,
-    queue: VecDeque<SmbIo>,
+    queue: VecDeque<IoPart>,
+    splits: SplitIos,
 }
 
 /// I/Os have waited for credits.
@@ -165,7 +201,7 @@ impl RemoteFile {
         address: &SmbAddress,
         options: &SmbOptions,
         credentials: SmbCredentials,
-        mode: SmbMode,
+        goal: SmbGoal,
     ) -> Result<Self, FileLoss> {
         options.check().map_err(|error| FileLoss::Options(error.to_string()))?;
         let peer = address.resolve()?;
@@ -173,12 +209,18 @@ impl RemoteFile {
             .connect(peer, &SocketOptions::default())
             .map_err(|error| FileLoss::Connect(error.to_string()))?;
         let user = credentials.user.clone();
+        let (mode, listing) = match goal {
+            SmbGoal::File(mode) => (mode, None),
+            SmbGoal::Shares => (SmbMode::default(), Some(ShareListing::default())),
+        };
         Ok(Self {
             id,
             address: address.clone(),
             options: options.clone(),
             user,
+            credentials: credentials.clone(),
             mode,
+            listing,
             state: SmbFileState::Opening,
             step: SmbStep::Connecting,
             opening: FileOpening::new(options, credentials, &address.host),
@@ -204,13 +246,18 @@ impl RemoteFile {
             loss: None,
             has_asked_for_credits: false,
             session_id: 0,
+            previous_session_id: 0,
             tree_id: 0,
             file_id: OpenId::default(),
+            durable: DurableHandle::default(),
+            break_to: None,
+            recovery: None,
             is_guest: false,
             size_bytes: 0,
             max_io_bytes: 0,
             tasks: TasksInFlight::new(),
             queue: VecDeque::new(),
+            splits: SplitIos::default(),
         })
     }
 
@@ -221,11 +268,14 @@ impl RemoteFile {
         Some(FileFacts {
             size_bytes: self.size_bytes,
             max_io_bytes: self.max_io_bytes,
+            max_read_bytes: negotiated.max_read_bytes,
+            max_write_bytes: negotiated.max_write_bytes,
             local_addr: self.local,
             peer_addr: self.peer,
             dialect: negotiated.dialect.name(),
             signing: (self.protection.signs && !seals).then(|| negotiated.signing.name()),
             encryption: negotiated.cipher.filter(|_| seals).map(super::wire::negotiate::Cipher::name),
+            durable: self.durable.granted.map(DurableVersion::name),
             credits: self.credits.total(),
             is_guest: self.is_guest,
         })
@@ -234,25 +284,25 @@ impl RemoteFile {
     /// Queues an I/O.
     #[inline]
     pub(crate) fn submit(&mut self, io: &SmbIo) -> Result<(), SmbSubmitError> {
-        if self.state != SmbFileState::Ready {
+        if !matches!(self.state, SmbFileState::Ready | SmbFileState::Reconnecting) {
             return Err(SmbSubmitError::NotReady);
         }
         let (seg_len, is_write) = match io.op {
             SmbOp::Read(into) => (into.map(|seg| seg.len), false),
             SmbOp::Write { from, .. } => (Some(from.len), true),
             SmbOp::Flush | SmbOp::SetLength => {
-                self.queue.push_back(*io);
+                self.queue.push_back(IoPart::whole(*io));
                 return Ok(());
             }
         };
         let fits = seg_len.is_none_or(|len| len == io.len_bytes);
-        if io.len_bytes == 0 || io.len_bytes > self.max_io_bytes || !fits {
+        if io.len_bytes == 0 || !fits {
             return Err(SmbSubmitError::Length);
         }
         if is_write && !self.mode.write {
             return Err(SmbSubmitError::ReadOnly);
         }
-        self.queue.push_back(*io);
+        self.queue.push_back(IoPart::whole(*io));
         Ok(())
     }
 
@@ -283,6 +333,7 @@ impl RemoteFile {
                 return Err(FileLoss::Silence("the file was not open within login_timeout_s"));
             }
             SmbFileState::Ready => {}
+            SmbFileState::Reconnecting => return self.check_recovery(cx.now),
             _ => return Ok(()),
         }
         let (now, limit) = (cx.now, self.command_timeout_ns);
@@ -305,7 +356,7 @@ impl RemoteFile {
         Ok(())
     }
 
-    /// The connection is lost: every I/O ends.
+    /// The connection is lost: it is restored, or every I/O ends.
     pub(crate) fn lose<D: Driver, S: SmbSink>(
         &mut self,
         driver: &mut D,
@@ -313,6 +364,9 @@ impl RemoteFile {
         cx: &mut FileContext<'_, S>,
     ) {
         let was_closing = matches!(self.state, SmbFileState::Closing | SmbFileState::Closed);
+        if self.start_recovery(driver, loss, cx) {
+            return;
+        }
         self.hang_up(driver);
         if was_closing {
             self.state = SmbFileState::Closed;
@@ -327,12 +381,12 @@ impl RemoteFile {
 
     /// Starts to close the file; waiting I/Os end.
     pub(crate) fn close<D: Driver, S: SmbSink>(&mut self, driver: &mut D, cx: &mut FileContext<'_, S>) {
-        for io in self.queue.drain(..) {
-            cx.sink.done(SmbIoDone { slot: io.slot, result: Err(SmbIoError::Closed) });
+        for part in self.queue.drain(..) {
+            self.splits.end(part, Err(SmbIoError::Closed), cx.sink);
         }
         let was_ready = self.state == SmbFileState::Ready;
         match self.state {
-            SmbFileState::Ready | SmbFileState::Opening => {
+            SmbFileState::Ready | SmbFileState::Opening | SmbFileState::Reconnecting => {
                 if was_ready && self.send_close(cx.now).is_ok() {
                     self.state = SmbFileState::Closing;
                 } else {
@@ -355,9 +409,14 @@ impl RemoteFile {
 
     /// Ends every I/O that is waiting or in flight.
     pub(crate) fn end_all<S: SmbSink>(&mut self, error: SmbIoError, sink: &mut S) {
-        self.tasks.clear(error, |io, error| sink.done(SmbIoDone { slot: io.slot, result: Err(error) }));
-        for io in self.queue.drain(..) {
-            sink.done(SmbIoDone { slot: io.slot, result: Err(error) });
+        for task in self.tasks.take_all() {
+            if let Some(part) = task.io_part() {
+                let error = if task.is_cancelled { SmbIoError::Timeout } else { error };
+                self.splits.end(part, Err(error), sink);
+            }
+        }
+        for part in self.queue.drain(..) {
+            self.splits.end(part, Err(error), sink);
         }
     }
 
@@ -367,6 +426,7 @@ impl RemoteFile {
 
     fn open_mode(&self) -> OpenMode {
         let create = self.mode.create_bytes.is_some();
-        OpenMode { write: self.mode.write || create, create }
+        // A file that was there and is gone is not replaced by an empty one.
+        OpenMode { write: self.mode.write || create, create: create && self.recovery.is_none() }
     }
 }

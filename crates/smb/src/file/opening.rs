@@ -53,6 +53,9 @@ impl RemoteFile {
                 self.open();
                 Ok(())
             }
+            SmbStep::CreatingPipe => self.pipe_created(message, status, now),
+            SmbStep::Binding => self.pipe_bound(message, status, now),
+            SmbStep::Listing | SmbStep::Fetching => self.pipe_answered(message, status, now),
             SmbStep::Extending | SmbStep::Sizing => Err(FileLoss::size(status, &self.address.path)),
             SmbStep::Closing => {
                 self.step = SmbStep::LoggingOff;
@@ -82,7 +85,8 @@ impl RemoteFile {
         self.negotiated = Some(chosen);
         self.opening.preauth.add(message);
         self.credits.set_multi(chosen.multi_credit);
-        self.max_io_bytes = self.credits.most_bytes(chosen.max_read_bytes.min(chosen.max_write_bytes));
+        let most_bytes = self.credits.most_bytes(chosen.max_read_bytes.min(chosen.max_write_bytes));
+        self.max_io_bytes = self.options.max_io_bytes.map_or(most_bytes, |asked| asked.min(most_bytes));
         if self.max_io_bytes == 0 {
             return Err(FileLoss::Protocol("it permits no READ or no WRITE"));
         }
@@ -93,7 +97,9 @@ impl RemoteFile {
 
     fn send_session_setup(&mut self, token: &[u8], now: Nanos) -> Result<(), FileLoss> {
         let mode = self.opening.offer.security_mode();
-        self.send_control(SmbCommand::SessionSetup, now, |_, header| session_setup(&header, mode, token))
+        self.send_control(SmbCommand::SessionSetup, now, |file, header| {
+            session_setup(&header, mode, token, file.previous_session_id)
+        })
     }
 
     fn challenged(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
@@ -117,6 +123,7 @@ impl RemoteFile {
             return Err(FileLoss::logon(header.status(), &self.user));
         }
         let setup = SessionSetup::parse(message)?;
+        self.previous_session_id = self.session_id;
         let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
         let (sign, seal) = (self.options.signing, self.options.encryption);
         if setup.is_guest {
@@ -163,7 +170,7 @@ impl RemoteFile {
             return Err(FileLoss::tree(status, &self.address.share, &self.user));
         }
         let tree = Tree::parse(message)?;
-        if !tree.is_disk {
+        if !tree.is_disk && self.listing.is_none() {
             let words = format!("share {} has no files; it is a printer or a pipe", self.address.share);
             return Err(FileLoss::Options(words));
         }
@@ -203,20 +210,28 @@ impl RemoteFile {
     }
 
     fn send_create(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        if self.listing.is_some() {
+            return self.send_create_pipe(now);
+        }
         self.step = SmbStep::Creating;
+        let durable = self.durable_context();
         self.send_control(SmbCommand::Create, now, |file, header| {
-            files::create(&header, &file.address.path, file.open_mode())
+            files::create(&header, &file.address.path, file.open_mode(), durable)
         })
     }
 
     fn created(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+        if status != Status::SUCCESS && self.is_refused_reclaim() {
+            return self.send_create(now);
+        }
         if status != Status::SUCCESS {
             let mode = self.open_mode();
             return Err(FileLoss::create(status, &self.address.path, &self.user, mode.write));
         }
         (self.file_id, self.size_bytes) = files::opened(message)?;
+        self.note_durable(message)?;
         match self.mode.create_bytes {
-            Some(wanted) if self.size_bytes < wanted => {
+            Some(wanted) if self.size_bytes < wanted && self.recovery.is_none() => {
                 self.step = SmbStep::Extending;
                 self.send_control(SmbCommand::SetInfo, now, |file, header| {
                     files::set_size(&header, file.file_id, wanted)
@@ -229,7 +244,7 @@ impl RemoteFile {
         }
     }
 
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         self.step = SmbStep::Open;
         self.state = SmbFileState::Ready;
         self.reader.set_length_max(self.max_io_bytes + CONTROL_BYTES_MAX);

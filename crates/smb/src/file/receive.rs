@@ -9,7 +9,7 @@ use super::incoming::{CONTROL_BYTES_MAX, Incoming, ReadData};
 use super::tasks::{Purpose, SmbTask, TaskSlot};
 use super::{FileContext, FileLoss, RemoteFile};
 use crate::crypto::signing::Sender;
-use crate::event::{SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink};
+use crate::event::{SmbIo, SmbIoError, SmbOp, SmbSink};
 use crate::wire::files;
 use crate::wire::frame::{HEAD_BYTES, MessagePart, is_sealed};
 use crate::wire::header::{MessageHeader, SIGNATURE_AT, SmbCommand, UNSOLICITED};
@@ -95,6 +95,9 @@ impl RemoteFile {
             let header = MessageHeader::parse(head)?;
             self.check_protection(header)?;
             match self.task_of(header)? {
+                None if header.is(SmbCommand::OplockBreak) && rest_len <= CONTROL_BYTES_MAX => {
+                    Incoming::Whole
+                }
                 None => Incoming::Ignored,
                 Some(task) => self.classify(head, header, task, rest_len)?,
             }
@@ -154,7 +157,8 @@ impl RemoteFile {
         task: TaskSlot,
         rest_len: u32,
     ) -> Result<Incoming, FileLoss> {
-        if let Purpose::Io(SmbIo { op: SmbOp::Read(into), len_bytes, .. }) = self.tasks.get(task).purpose
+        if let Purpose::Io(part) = self.tasks.get(task).purpose
+            && let SmbIo { op: SmbOp::Read(into), len_bytes, .. } = part.io
             && header.status() == Status::SUCCESS
         {
             let (offset, len) = files::read_data(head)?;
@@ -194,9 +198,8 @@ impl RemoteFile {
             Incoming::Read(data) => {
                 self.credits.grant(MessageHeader::parse(self.reader.head())?.credits.get());
                 let task = self.end(data.task);
-                if let Purpose::Io(io) = task.purpose {
-                    let result = moved(data.len, io.len_bytes);
-                    cx.sink.done(SmbIoDone { slot: io.slot, result });
+                if let Purpose::Io(part) = task.purpose {
+                    self.splits.end(part, moved(data.len, part.io.len_bytes), cx.sink);
                 }
                 Ok(())
             }
@@ -229,7 +232,9 @@ impl RemoteFile {
     /// A message other than plain read data.
     fn whole<S: SmbSink>(&mut self, message: &[u8], cx: &mut FileContext<'_, S>) -> Result<(), FileLoss> {
         let header = MessageHeader::parse(message)?;
-        let Some(slot) = self.task_of(header)? else { return Ok(()) };
+        let Some(slot) = self.task_of(header)? else {
+            return if header.is(SmbCommand::OplockBreak) { self.unsolicited(message) } else { Ok(()) };
+        };
         self.credits.grant(header.credits.get());
         let status = header.status();
         if status == Status::PENDING {
@@ -240,14 +245,22 @@ impl RemoteFile {
         match task.purpose {
             Purpose::Control(command) => {
                 self.end(slot);
-                if command == SmbCommand::Echo { Ok(()) } else { self.step_answered(message, cx) }
+                if matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak) {
+                    return Ok(());
+                }
+                self.step_answered(message, cx)?;
+                self.end_recovery(cx);
+                Ok(())
             }
-            Purpose::Io(io) => {
-                // After a malformed answer the I/O is still in flight, and ends with the connection.
-                let result = io_result(&io, &task, message, status, cx.regions)?;
+            Purpose::Io(part) => {
+                // After this, or a malformed answer, the I/O is still in flight.
+                if let Some(loss) = ended(status) {
+                    return Err(loss);
+                }
+                let result = io_result(&part.io, &task, message, status, cx.regions)?;
                 self.end(slot);
-                cx.sink.done(SmbIoDone { slot: io.slot, result });
-                ended(status).map_or(Ok(()), Err)
+                self.splits.end(part, result, cx.sink);
+                Ok(())
             }
         }
     }

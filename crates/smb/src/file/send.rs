@@ -1,7 +1,9 @@
 //! Sending: all queued requests become one gather list.
 //!
-//! A request gets its number and its credits when it is sent, not when it is queued, so none is lost while it waits.
+//! A request gets its number and its credits when it is sent, not when it is queued, so none is lost while it waits. An
+//! I/O that is longer than one request becomes several of them then (`parts.rs`).
 
+use super::parts::IoPart;
 use super::protection::ControlMessage;
 use super::tasks::{Purpose, SmbTask};
 use super::{CreditWait, FileLoss, RemoteFile, SmbFileState};
@@ -19,8 +21,7 @@ impl RemoteFile {
     pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &AttachedRegions, now: Nanos) {
         let Some(stream) = self.stream.filter(|_| self.is_connected) else { return };
         if let Some(mut out) = self.outgoing.take() {
-            self.push_control(&mut out);
-            self.loss = self.push_ios(&mut out, regions, now).err();
+            self.loss = self.push_all(&mut out, regions, now).err();
             if out.is_empty() {
                 self.outgoing = Some(out);
             } else {
@@ -28,6 +29,17 @@ impl RemoteFile {
             }
         }
         self.receive_again(driver, stream);
+    }
+
+    fn push_all(
+        &mut self,
+        out: &mut Outgoing,
+        regions: &AttachedRegions,
+        now: Nanos,
+    ) -> Result<(), FileLoss> {
+        self.give_up_oplock(now)?;
+        self.push_control(out);
+        if self.state == SmbFileState::Ready { self.push_ios(out, regions, now) } else { Ok(()) }
     }
 
     fn push_control(&mut self, out: &mut Outgoing) {
@@ -42,15 +54,16 @@ impl RemoteFile {
         regions: &AttachedRegions,
         now: Nanos,
     ) -> Result<(), FileLoss> {
-        while let Some(&io) = self.queue.front() {
-            let charge = self.credits.charge_of(io.len_bytes);
+        while let Some(first) = self.queue.front() {
+            let charge = self.credits.charge_of(first.io.len_bytes.min(self.max_io_bytes));
             if !self.tasks.has_space(self.credits.next_message_id()) {
                 break;
             }
             let Some(ticket) = self.credits.take(charge) else {
                 return self.wait_for_credits(out, charge, now);
             };
-            self.queue.pop_front();
+            let Some(part) = self.next_part() else { break };
+            let io = part.io;
             self.has_asked_for_credits = false;
             let mut header = MessageHeader::request(
                 io.op.command(),
@@ -61,9 +74,16 @@ impl RemoteFile {
             header.tree_id = U32::new(self.tree_id);
             header.session_id = U64::new(self.session_id);
             self.push_io(out, &header, &io, regions);
-            self.tasks.insert(SmbTask::new(ticket, Purpose::Io(io), now));
+            self.tasks.insert(SmbTask::new(ticket, Purpose::Io(part), now));
         }
         Ok(())
+    }
+
+    /// The next queued I/O, or a part of it that one request can move.
+    #[inline]
+    fn next_part(&mut self) -> Option<IoPart> {
+        let first = self.queue.front_mut()?;
+        self.splits.cut(first, self.max_io_bytes).or_else(|| self.queue.pop_front())
     }
 
     #[inline]
@@ -159,7 +179,7 @@ impl RemoteFile {
         self.outgoing = Some(outgoing);
         match result {
             // The reason is in what the server sent before it closed the connection.
-            Err(_) if self.state == SmbFileState::Opening => Ok(()),
+            Err(_) if matches!(self.state, SmbFileState::Opening | SmbFileState::Reconnecting) => Ok(()),
             result => result.map_err(|error| FileLoss::Broken(error.to_string())),
         }
     }

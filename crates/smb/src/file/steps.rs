@@ -6,11 +6,15 @@
 //! | Negotiating | NEGOTIATE | Challenged |
 //! | Challenged | SESSION_SETUP with the first token | LoggingOn |
 //! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting |
-//! | TreeConnecting | TREE_CONNECT | Validating, or Creating |
-//! | Validating | IOCTL | Creating |
+//! | TreeConnecting | TREE_CONNECT | Validating, or Creating, or CreatingPipe |
+//! | Validating | IOCTL | Creating, or CreatingPipe |
 //! | Creating | CREATE | Extending, or Open |
 //! | Extending | SET_INFO | Sizing |
 //! | Sizing | QUERY_INFO | Open |
+//! | CreatingPipe | CREATE of a pipe | Binding |
+//! | Binding | IOCTL with the bind PDU | Listing |
+//! | Listing | IOCTL with the call | Fetching, or Open |
+//! | Fetching | READ of the pipe | Fetching, or Open |
 //! | Open | I/O | Closing |
 //! | Closing | CLOSE | LoggingOff |
 //! | LoggingOff | LOGOFF | the end |
@@ -33,6 +37,10 @@ pub(super) enum SmbStep {
     Creating,
     Extending,
     Sizing,
+    CreatingPipe,
+    Binding,
+    Listing,
+    Fetching,
     Open,
     Closing,
     LoggingOff,
@@ -59,7 +67,7 @@ impl FileOpening {
     }
 }
 
-fn random<const N: usize>() -> [u8; N] {
+pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // Without the system's random numbers nothing secret can be made, so there is no session.
     getrandom::fill(&mut bytes).expect("the operating system has random numbers");

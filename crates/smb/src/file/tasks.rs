@@ -4,7 +4,7 @@
 //! many cache lines as it has requests in flight.
 
 use super::credits::Ticket;
-use crate::event::{SmbIo, SmbIoError};
+use super::parts::IoPart;
 use crate::wire::header::SmbCommand;
 use linerate_io::Nanos;
 
@@ -19,8 +19,8 @@ pub(super) struct TaskSlot(u32);
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// An I/O of the caller.
-    Io(SmbIo),
+    /// An I/O of the caller, or a part of one.
+    Io(IoPart),
     /// A step of opening or closing, or an ECHO.
     Control(SmbCommand),
 }
@@ -49,10 +49,18 @@ impl SmbTask {
         }
     }
 
+    /// The I/O that it does, or the part of one.
+    pub(super) fn io_part(&self) -> Option<IoPart> {
+        match self.purpose {
+            Purpose::Io(part) => Some(part),
+            Purpose::Control(_) => None,
+        }
+    }
+
     /// Its command.
     pub(super) fn command(&self) -> SmbCommand {
         match self.purpose {
-            Purpose::Io(io) => io.op.command(),
+            Purpose::Io(part) => part.io.op.command(),
             Purpose::Control(command) => command,
         }
     }
@@ -137,16 +145,13 @@ impl TasksInFlight {
         self.slots.iter_mut().flatten()
     }
 
-    /// Removes all; passes the error of each I/O.
-    pub(super) fn clear(&mut self, error: SmbIoError, mut failed: impl FnMut(SmbIo, SmbIoError)) {
-        for slot in 0..self.slots.len() as u32 {
-            if self.slots[slot as usize].is_some() {
-                let task = self.remove(TaskSlot(slot));
-                if let Purpose::Io(io) = task.purpose {
-                    failed(io, if task.is_cancelled { SmbIoError::Timeout } else { error });
-                }
-            }
-        }
+    /// Removes all, in the order of their numbers.
+    pub(super) fn take_all(&mut self) -> Vec<SmbTask> {
+        let busy = (0..self.slots.len() as u32).filter(|slot| self.slots[*slot as usize].is_some());
+        let busy: Vec<u32> = busy.collect();
+        let mut all: Vec<SmbTask> = busy.into_iter().map(|slot| self.remove(TaskSlot(slot))).collect();
+        all.sort_unstable_by_key(|task| task.message_id);
+        all
     }
 }
 

@@ -361,6 +361,17 @@ bodies! {
         /// Reserved.
         reserved: U16,
     }
+    /// `OPLOCK_BREAK`, in both directions (2.2.23.1, 2.2.24.1, 2.2.25.1).
+    24 OplockBreak {
+        /// The level that is left.
+        oplock_level: u8,
+        /// Reserved.
+        reserved: u8,
+        /// Reserved.
+        reserved2: U32,
+        /// The open file.
+        file_id: OpenId,
+    }
     /// CLOSE response (2.2.16).
     60 CloseResponse {
         /// Flags.

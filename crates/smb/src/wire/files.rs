@@ -1,9 +1,11 @@
-//! Requests about an open file (MS-SMB2 2.2.13 to 2.2.22, 2.2.37 to 2.2.40).
+//! Requests about an open file or pipe (MS-SMB2 2.2.13 to 2.2.22, 2.2.31, 2.2.32, 2.2.37 to 2.2.40).
 
 use super::body::{
-    CreateRequest, CreateResponse, EmptyBody, FileRequest, OpenId, QueryInfoRequest, QueryInfoResponse,
-    ReadRequest, ReadResponse, SetInfoRequest, WriteRequest, WriteResponse,
+    CreateRequest, CreateResponse, EmptyBody, FileRequest, IoctlRequest, IoctlResponse, OpenId, OplockBreak,
+    QueryInfoRequest, QueryInfoResponse, ReadRequest, ReadResponse, SetInfoRequest, WriteRequest,
+    WriteResponse,
 };
+use super::durable::{DurableContext, OPLOCK_BATCH};
 use super::header::MessageHeader;
 use super::{HEADER_BYTES, WireError, body_of, message, part, unicode};
 use zerocopy::IntoBytes;
@@ -31,6 +33,10 @@ const OF_FILE: u8 = 1;
 const STANDARD_INFORMATION: u8 = 5;
 const STANDARD_INFORMATION_BYTES: u32 = 24;
 const END_OF_FILE_INFORMATION: u8 = 20;
+const PIPE_TRANSCEIVE: u32 = 0x0011_C017;
+const OF_FILE_SYSTEM: u32 = 1;
+/// Most bytes that one request takes from a pipe: what one credit pays.
+const PIPE_BYTES: u32 = 64 * 1024;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,10 +48,19 @@ pub struct OpenMode {
 }
 
 /// A CREATE request; `path` from the share's root, with slashes.
-pub fn create(header: &MessageHeader, path: &str, mode: OpenMode) -> Vec<u8> {
+pub fn create(
+    header: &MessageHeader,
+    path: &str,
+    mode: OpenMode,
+    durable: Option<DurableContext>,
+) -> Vec<u8> {
     let name = unicode::utf16(&path.replace('/', "\\"));
+    let context = durable.map(DurableContext::bytes).unwrap_or_default();
+    // Contexts begin at a multiple of eight from the header.
+    let context_at = (HEADER_BYTES + size_of::<CreateRequest>() + name.len()).next_multiple_of(8);
     let write = if mode.write { WRITE_DATA } else { 0 };
     let body = CreateRequest {
+        oplock_level: if durable.is_some() { OPLOCK_BATCH } else { 0 },
         impersonation_level: U32::new(IMPERSONATION),
         desired_access: U32::new(READ_DATA | READ_ATTRIBUTES | SYNCHRONIZE | write),
         file_attributes: U32::new(NORMAL),
@@ -54,9 +69,69 @@ pub fn create(header: &MessageHeader, path: &str, mode: OpenMode) -> Vec<u8> {
         create_options: U32::new(NOT_A_FOLDER),
         name_offset: U16::new((HEADER_BYTES + size_of::<CreateRequest>()) as u16),
         name_len: U16::new(name.len() as u16),
+        contexts_offset: U32::new(if context.is_empty() { 0 } else { context_at as u32 }),
+        contexts_len: U32::new(context.len() as u32),
+        ..CreateRequest::default()
+    };
+    let mut bytes = message(header, &body, &name);
+    if !context.is_empty() {
+        bytes.resize(context_at, 0);
+        bytes.extend(context);
+    }
+    bytes
+}
+
+/// The answer to the end of an oplock, with the level that the server leaves.
+pub fn give_up_oplock(header: &MessageHeader, file_id: OpenId, level: u8) -> Vec<u8> {
+    message(header, &OplockBreak { oplock_level: level, file_id, ..OplockBreak::default() }, &[])
+}
+
+/// A CREATE request for a named pipe.
+pub fn create_pipe(header: &MessageHeader, pipe: &str) -> Vec<u8> {
+    let name = unicode::utf16(pipe);
+    let body = CreateRequest {
+        impersonation_level: U32::new(IMPERSONATION),
+        desired_access: U32::new(READ_DATA | WRITE_DATA | READ_ATTRIBUTES | SYNCHRONIZE),
+        share_access: U32::new(SHARE_READ_WRITE),
+        create_disposition: U32::new(OPEN),
+        name_offset: U16::new((HEADER_BYTES + size_of::<CreateRequest>()) as u16),
+        name_len: U16::new(name.len() as u16),
         ..CreateRequest::default()
     };
     message(header, &body, &name)
+}
+
+/// An IOCTL request that writes into a pipe and reads the answer (MS-FSCC 2.3.50).
+pub fn transceive(header: &MessageHeader, file_id: OpenId, input: &[u8]) -> Vec<u8> {
+    let body = IoctlRequest {
+        control_code: U32::new(PIPE_TRANSCEIVE),
+        file_id,
+        input_offset: U32::new((HEADER_BYTES + size_of::<IoctlRequest>()) as u32),
+        input_len: U32::new(input.len() as u32),
+        max_output_len: U32::new(PIPE_BYTES),
+        flags: U32::new(OF_FILE_SYSTEM),
+        ..IoctlRequest::default()
+    };
+    message(header, &body, input)
+}
+
+/// The bytes that an answer to [`transceive`] has from the pipe.
+pub fn transceived(response: &[u8]) -> Result<&[u8], WireError> {
+    let body: &IoctlResponse = body_of(response)?;
+    part(response, body.output_offset.get(), body.output_len.get())
+}
+
+/// A READ request for more bytes of a pipe.
+pub fn read_pipe(header: &MessageHeader, file_id: OpenId) -> Vec<u8> {
+    let mut bytes = vec![0; READ_BYTES];
+    read(&mut bytes, header, file_id, 0, PIPE_BYTES);
+    bytes
+}
+
+/// The bytes that an answer to [`read_pipe`] has.
+pub fn pipe_read(response: &[u8]) -> Result<&[u8], WireError> {
+    let (offset, len) = read_data(response)?;
+    part(response, offset, len)
 }
 
 /// An open file, and its size in bytes.

@@ -55,6 +55,8 @@ pub enum SmbCommand {
     QueryInfo = 16,
     /// `SET_INFO`
     SetInfo = 17,
+    /// `OPLOCK_BREAK`
+    OplockBreak = 18,
 }
 
 impl SmbCommand {
@@ -75,6 +77,7 @@ impl SmbCommand {
             Self::Echo => "ECHO",
             Self::QueryInfo => "QUERY_INFO",
             Self::SetInfo => "SET_INFO",
+            Self::OplockBreak => "OPLOCK_BREAK",
         }
     }
 }

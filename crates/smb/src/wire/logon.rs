@@ -3,7 +3,7 @@
 use super::body::{SessionSetupRequest, SessionSetupResponse, TreeConnectRequest, TreeConnectResponse};
 use super::header::MessageHeader;
 use super::{HEADER_BYTES, WireError, body_of, message, part, unicode};
-use zerocopy::little_endian::U16;
+use zerocopy::little_endian::{U16, U64};
 
 const SESSION_GUEST: u16 = 1;
 const SESSION_NULL: u16 = 2;
@@ -12,12 +12,13 @@ const SHARE_DISK: u8 = 1;
 const SHARE_ENCRYPT: u32 = 0x8000;
 const WRITE_DATA: u32 = 0x2;
 
-/// A `SESSION_SETUP` request with a security token.
-pub fn session_setup(header: &MessageHeader, security_mode: u16, token: &[u8]) -> Vec<u8> {
+/// A `SESSION_SETUP` request with a security token. `previous` is a session that the server ends; 0: none.
+pub fn session_setup(header: &MessageHeader, security_mode: u16, token: &[u8], previous: u64) -> Vec<u8> {
     let body = SessionSetupRequest {
         security_mode: security_mode as u8,
         token_offset: U16::new((HEADER_BYTES + size_of::<SessionSetupRequest>()) as u16),
         token_len: U16::new(token.len() as u16),
+        previous_session_id: U64::new(previous),
         ..SessionSetupRequest::default()
     };
     message(header, &body, token)

@@ -4,11 +4,14 @@
 //! numbers are little-endian. Nothing here allocates for an I/O, and no bytes of a peer make it panic.
 
 pub mod body;
+pub mod durable;
 pub mod files;
 pub mod frame;
 pub mod header;
 pub mod logon;
 pub mod negotiate;
+pub mod rpc;
+pub mod shares;
 pub mod status;
 pub mod unicode;
 pub mod validation;

@@ -35,6 +35,7 @@ from linerate.workload.url.kinds import (
     portal_of,
 )
 from linerate.workload.url.path import NO_DEVICE, in_dev, parse_path
+from linerate.workload.url.smb import parse_smb_server
 from linerate.workload.url.target import TARGET_FORM, Target
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "is_remote",
     "is_share",
     "null_bytes",
+    "parse_smb_server",
     "parse_target",
     "path_of",
     "portal_of",

@@ -14,6 +14,7 @@ from linerate.workload.url.iscsi import without_secret
 from linerate.workload.url.target import Target
 
 SMB_PORT = 445
+SMB_SERVER_FORM = "smb://[[domain;]user[%secret]@]host[:port], as in smb://backup@nas"
 SMB_FORM = "smb://[[domain;]user[%secret]@]host[:port]/share/file, as in smb://backup@nas/disks/test.img"
 _HOST_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[\x00-\x1f"*:<>?\\|]')
@@ -29,24 +30,45 @@ def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
     if text[len("smb:") :][:2] != "//":
         raise UserError(f"{shown}: // is missing after smb:", f"write {SMB_FORM}")
     authority, _, rest = text[len("smb://") :].partition("/")
-    login, at, server = authority.rpartition("@")
-    user, _, secret = login.partition("%") if "%" in login else login.partition(":")
-    if at and not user:
-        raise UserError(f"{shown}: the user is missing before @", f"write {SMB_FORM}")
-    secret = secret or environ.get("LINERATE_SMB_PASSWORD", "")
-    user = user or environ.get("LINERATE_SMB_USER", "")
-    if user and not secret:
-        raise UserError(
-            f"{shown}: the password of {user} is missing",
-            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file",
-        )
+    user, secret, server = _login(shown, authority, SMB_FORM, environ)
     share, _, path = rest.partition("/")
     return Target(
         kind="smb",
         url=f"smb://{_server(shown, server)}/{quote(_share(shown, share))}/{quote(_path(shown, path))}",
-        user=user.replace(";", "\\", 1) or None,
-        secret=SecretStr(secret) if user else None,
+        user=user,
+        secret=secret,
     )
+
+
+def parse_smb_server(text: str, environ: Mapping[str, str]) -> Target:
+    """The server that a URL without share and file names, as in `parse_smb`."""
+    shown = without_secret(text)
+    scheme, separator, rest = text.partition("://")
+    authority, _, path = rest.partition("/")
+    if scheme.lower() != "smb" or not separator or path:
+        raise UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
+    user, secret, server = _login(shown, authority, SMB_SERVER_FORM, environ)
+    return Target(kind="smb", url=f"smb://{_server(shown, server)}", user=user, secret=secret)
+
+
+def _login(
+    shown: str, authority: str, form: str, environ: Mapping[str, str]
+) -> tuple[str | None, SecretStr | None, str]:
+    """User, password and server of a URL; the environment fills in the first two."""
+    login, at, server = authority.rpartition("@")
+    user, _, secret = login.partition("%") if "%" in login else login.partition(":")
+    if at and not user:
+        raise UserError(f"{shown}: the user is missing before @", f"write {form}")
+    secret = secret or environ.get("LINERATE_SMB_PASSWORD", "")
+    user = user or environ.get("LINERATE_SMB_USER", "")
+    if not user:
+        return None, None, server
+    if not secret:
+        raise UserError(
+            f"{shown}: the password of {user} is missing",
+            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file",
+        )
+    return user.replace(";", "\\", 1), SecretStr(secret), server
 
 
 def _server(shown: str, server: str) -> str:
