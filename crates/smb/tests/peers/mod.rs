@@ -106,6 +106,40 @@ impl Samba {
         let _ = self.daemon.wait();
     }
 
+    /// Its process, which is also its process group.
+    pub(crate) fn id(&self) -> u32 {
+        self.daemon.id()
+    }
+
+    /// Kills all its processes.
+    pub(crate) fn kill(&mut self) {
+        kill_group(self.id());
+        let _ = self.daemon.wait();
+        self.wait_while(|_| true);
+    }
+
+    pub(crate) fn start_if_killed(&mut self) {
+        if self.daemon.try_wait().unwrap().is_some() {
+            self.start_again();
+        }
+    }
+
+    /// Waits until it has ended the process of every connection, and with it what the client had asked for.
+    pub(crate) fn wait_until_connections_ended(&self) {
+        // Its helpers are called smbd-notifyd and the like.
+        self.wait_while(|process| {
+            process.pid != self.id() && process.name.starts_with("smbd") && !process.name.starts_with("smbd-")
+        });
+    }
+
+    fn wait_while(&self, is_meant: impl Fn(&Process) -> bool) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while processes_of_group(self.id()).iter().any(&is_meant) {
+            assert!(Instant::now() < until, "smbd does not end a process: {}", self.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     pub(crate) fn start_again(&mut self) {
         self.daemon = serve(&self.dir);
         self.wait_until_it_listens();
@@ -179,6 +213,30 @@ fn serve(dir: &Path) -> Child {
     // When it ends, it ends its whole process group.
     command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare starts")
+}
+
+/// Kills a process group.
+pub(crate) fn kill_group(group: u32) {
+    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status();
+}
+
+struct Process {
+    pid: u32,
+    name: String,
+}
+
+/// The processes of a group that run.
+fn processes_of_group(group: u32) -> Vec<Process> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let of_group = pids.filter_map(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        let (state, own_group) = (fields.next()?, fields.nth(1)?.parse::<u32>().ok()?);
+        (own_group == group && state != "Z").then(|| Process { pid, name: name.to_owned() })
+    });
+    of_group.collect()
 }
 
 /// Prints why a test does not run. If `LINERATE_CI` is set every peer must be installed, and a skip is a failure.
