@@ -97,19 +97,20 @@ fn smbclient_reads_what_was_written_here_and_the_reverse() {
     let protections = ["off", "sign", "encrypt"].map(|name| format!("--client-protection={name}"));
     let dialects = ["SMB2_10", "SMB3_00", "SMB3_02", "SMB3_11"].map(|name| format!("--max-protocol={name}"));
     for (number, way) in ways().iter().enumerate() {
-        let sent = pattern(5 * MIB + 3, number as u8);
+        let sent = pattern(MIB + 3, number as u8);
+        let new = SmbMode { write: true, create_bytes: Some(sent.len() as u64) };
         let dialect = dialects[number % 4].as_str();
         let protection = protections[number / 4 % 3].as_str();
         // Dialect 2.1 has no encryption.
         let options = if number % 4 == 0 { vec![dialect] } else { vec![dialect, protection] };
         let (ours, theirs) = (format!("ours-{number}.img"), format!("theirs-{number}.img"));
-        let mut disk = open(&samba.url("share", &ours), way, NEW_FILE).unwrap();
+        let mut disk = open(&samba.url("share", &ours), way, new).unwrap();
         disk.write(0, &sent).unwrap();
         disk.close().unwrap();
         let copy = samba.path("copy.img");
         let Some(got) = samba.smbclient(&format!("get {ours} {}", copy.display()), &options) else { return };
         assert!(got.status.success(), "{options:?}: {got:?}");
-        assert!(std::fs::read(&copy).unwrap()[..sent.len()] == sent, "{options:?}, {way:?}");
+        assert!(std::fs::read(&copy).unwrap() == sent, "{options:?}, {way:?}");
         std::fs::write(samba.path("theirs.raw"), &sent).unwrap();
         let put = format!("put {} {theirs}", samba.path("theirs.raw").display());
         let put = samba.smbclient(&put, &options).unwrap();
