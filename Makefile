@@ -1,7 +1,7 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev wheel test test-all test-rust test-python test-vm lint bench fuzz fuzz-smoke sim mutants docs
+.PHONY: help demo dev wheel test test-all test-rust test-python test-vm lint bench fuzz fuzz-smoke sim smb mutants docs
 .PHONY: pins clean
 .DELETE_ON_ERROR:
 
@@ -82,6 +82,11 @@ sim: ## initiator, array and its disks under a virtual clock, RUNS seeds of each
 	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
 	cargo test --locked --release -p linerate-sim -p linerate-storage \
 	  --test pair --test multipath --test model --test replica -- --nocapture
+
+smb: RUNS := 1000
+smb: ## the SMB client against Samba's server (package samba) under faults, RUNS seeds (1000); SEED=n replays one
+	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
+	cargo test --locked --release -p linerate-smb --test seeds -- --nocapture
 
 mutants: dev ## take each guard of the code away once: some test of it must fail (over an hour; ARGS=WORD for some)
 	$(BIN)/python -m tests.mutants $(ARGS)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from linerate.analysis import summarise
+from linerate.report.page.sizes import size_lines
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import Done, linerate
@@ -161,6 +163,27 @@ def test_refusals_are_in_words_and_the_users_fault(
     assert words in done.stderr
     assert PASSWORD not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_chelsios_sizes_on_a_share_are_drawn_as_the_paper_does(server: Samba, tmp_path: Path) -> None:
+    """Eleven sizes of reads, writes and both; too short to be a result, long enough for every chart."""
+    short = ("--elapsed", "0.2", "--warmup", "0", "--interval", "0.2")
+    made = ("--target", server.url("chelsio.img"), "--create", "--size", "16m", "--overwrite", "all")
+    kept = ("--output", tmp_path / "run")
+    done = linerate("run", "chelsio", *short, *made, *kept, LINERATE_SMB_PASSWORD=PASSWORD)
+    assert done.returncode == 0, done.stderr
+    lines = size_lines(summarise(RunDirectory.open(tmp_path / "run")))
+    assert lines.keys() == {"read", "write", "mixed"}
+    sizes = [1024 << number for number in range(11)]
+    for name, steps in lines.items():
+        assert [step.total.bytes // step.total.ios for step in steps] == sizes
+        assert all(step.usage.load_cpu_s > 0 and not step.total.errors for step in steps)
+        reads = {"read": {100.0}, "write": {0.0}}.get(name)
+        assert reads is None or {step.read_percent for step in steps} == reads
+    page = (tmp_path / "run" / "report.html").read_text()
+    for title in ("MB/sec against size", "i/o rate against size", "per byte against size"):
+        assert title in page
 
 
 @pytest.mark.long

@@ -38,9 +38,10 @@ class Samba:
         """A file of the shared folder."""
         return self.folder / "share" / name
 
-    def smbclient(self, command: str) -> str:
+    def smbclient(self, command: str, *options: str) -> str:
         """Runs one command of Samba's own client on the share."""
-        words = ("//127.0.0.1/share", "-p", str(self.port), "-U", f"{USER}%{PASSWORD}", "-c", command)
+        login = ("-U", f"{USER}%{PASSWORD}", *options)
+        words = ("//127.0.0.1/share", "-p", str(self.port), *login, "-c", command)
         tool = (need.tool("smbclient"), "-s", str(self.folder / "smb.conf"))
         done = subprocess.run([*tool, *words], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

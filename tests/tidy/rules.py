@@ -65,6 +65,7 @@ CRATE_DEV_EDGES = {
     "storage": {"sim"},
     "sim": {"smb", "vhdx"},
     "vhdx": {"sim"},
+    "smb": {"sim"},
     "iscsi-target": {"iscsi-initiator"},
     "iscsi-initiator": {"iscsi-target"},
     "load": {"iscsi-target"},

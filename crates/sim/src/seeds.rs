@@ -22,7 +22,9 @@ pub fn for_each_seed(runs: u64, mut test: impl FnMut(u64)) -> bool {
             eprintln!("{test_name}: {seed} seeds passed");
         }
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(seed))) {
-            eprintln!("seed {seed} failed; replay it with: make sim SEED={seed}");
+            eprintln!(
+                "seed {seed} failed; LINERATE_SIM_SEED={seed} replays it, and so does make sim SEED={seed}"
+            );
             resume_unwind(panic);
         }
     }

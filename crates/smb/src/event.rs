@@ -118,7 +118,7 @@ pub enum SmbIoError {
     #[error("{0}")]
     Refused(Status),
     /// One request moved fewer bytes than it asked for.
-    #[error("only {moved} bytes moved; has the file become smaller?")]
+    #[error("only {moved} bytes moved; has the file become smaller, or is the share full?")]
     Short {
         /// Bytes moved.
         moved: u32,

@@ -99,20 +99,31 @@ fn what_is_written_is_read_back_with_every_dialect_signature_and_cipher() {
 #[test]
 fn smbclient_reads_what_was_written_here_and_the_reverse() {
     let Some(samba) = Samba::start("") else { return };
-    let sent = pattern(5 * MIB + 3, 9);
-    let mut disk = open(&samba.url("share", "ours.img"), &options(), NEW_FILE).unwrap();
-    disk.write(0, &sent).unwrap();
-    disk.close().unwrap();
-    let copy = samba.path("copy.img");
-    let Some(got) = samba.smbclient(&format!("get ours.img {}", copy.display())) else { return };
-    assert!(got.status.success(), "{got:?}");
-    assert!(std::fs::read(&copy).unwrap()[..sent.len()] == sent);
-    std::fs::write(samba.path("theirs.raw"), &sent).unwrap();
-    let put = samba.smbclient(&format!("put {} theirs.img", samba.path("theirs.raw").display())).unwrap();
-    assert!(put.status.success(), "{put:?}");
-    let mut back = vec![0; sent.len()];
-    open(&samba.url("share", "theirs.img"), &options(), OPEN).unwrap().read(0, &mut back).unwrap();
-    assert!(back == sent);
+    let protections = ["off", "sign", "encrypt"].map(|name| format!("--client-protection={name}"));
+    let dialects = ["SMB2_10", "SMB3_00", "SMB3_02", "SMB3_11"].map(|name| format!("--max-protocol={name}"));
+    for (number, way) in ways().iter().enumerate() {
+        let sent = pattern(MIB + 3, number as u8);
+        let new = SmbMode { write: true, create_bytes: Some(sent.len() as u64) };
+        let dialect = dialects[number % 4].as_str();
+        let protection = protections[number / 4 % 3].as_str();
+        // Dialect 2.1 has no encryption.
+        let options = if number % 4 == 0 { vec![dialect] } else { vec![dialect, protection] };
+        let (ours, theirs) = (format!("ours-{number}.img"), format!("theirs-{number}.img"));
+        let mut disk = open(&samba.url("share", &ours), way, new).unwrap();
+        disk.write(0, &sent).unwrap();
+        disk.close().unwrap();
+        let copy = samba.path("copy.img");
+        let Some(got) = samba.smbclient(&format!("get {ours} {}", copy.display()), &options) else { return };
+        assert!(got.status.success(), "{options:?}: {got:?}");
+        assert!(std::fs::read(&copy).unwrap() == sent, "{options:?}, {way:?}");
+        std::fs::write(samba.path("theirs.raw"), &sent).unwrap();
+        let put = format!("put {} {theirs}", samba.path("theirs.raw").display());
+        let put = samba.smbclient(&put, &options).unwrap();
+        assert!(put.status.success(), "{options:?}: {put:?}");
+        let mut back = vec![0; sent.len()];
+        open(&samba.url("share", &theirs), way, OPEN).unwrap().read(0, &mut back).unwrap();
+        assert!(back == sent, "{options:?}, {way:?}");
+    }
 }
 
 #[test]
@@ -163,6 +174,62 @@ fn refusals_are_explained() {
     samba.edit_user(&["-c", "[D]"]);
     let error = fails(&share, Samba::USER, secret, OPEN);
     assert!(error.contains("the account is disabled"), "{error}");
+}
+
+#[test]
+fn a_locked_account_is_called_so() {
+    let Some(samba) = Samba::start("") else { return };
+    samba.lock_accounts_after(2);
+    let url = samba.url("share", "a.img");
+    for _ in 0..2 {
+        open_as(&url, &options(), Samba::USER, "wrong", NEW_FILE).err().unwrap();
+    }
+    let error = open(&url, &options(), NEW_FILE).err().unwrap();
+    assert_eq!(error.blame(), Blame::User, "{error}");
+    assert!(error.to_string().contains("the account is locked"), "{error}");
+}
+
+#[test]
+fn a_full_share_refuses_writes_and_keeps_what_it_has() {
+    let Some(samba) = Samba::start_small(4) else { return };
+    let mut disk = open(&samba.url("share", "a.img"), &options(), NEW_FILE).unwrap();
+    disk.write(0, &pattern(MIB, 5)).unwrap();
+    let error = disk.write(MIB as u64, &pattern(4 * MIB, 6)).unwrap_err();
+    assert_eq!(error.blame(), Blame::Peer, "{error}");
+    assert!(
+        error.to_string().contains("the share full") || error.to_string().contains("no space"),
+        "{error}"
+    );
+    let error = disk.write(6 << 20, &pattern(MIB, 7)).unwrap_err();
+    assert!(error.to_string().contains("the share has no space left"), "{error}");
+    let mut back = vec![0; MIB];
+    disk.read(0, &mut back).unwrap();
+    assert!(back == pattern(MIB, 5));
+}
+
+#[test]
+fn a_share_that_is_closed_while_its_file_is_open_is_called_so() {
+    let Some(samba) = Samba::start("") else { return };
+    let url = samba.url("share", "a.img");
+    let mut disk = open(&url, &options(), NEW_FILE).unwrap();
+    disk.write(0, &pattern(MIB, 1)).unwrap();
+    samba.close_share("share");
+    let error = wait_for_error(&mut disk);
+    assert_eq!(error.blame(), Blame::Peer, "{error}");
+    assert!(error.to_string().contains("the server has closed the share"), "{error}");
+    let mut back = vec![0; MIB];
+    open(&url, &options(), OPEN).unwrap().read(0, &mut back).unwrap();
+    assert!(back == pattern(MIB, 1));
+}
+
+/// The server's process for the connection gets the message about the share after a while.
+fn wait_for_error(disk: &mut SmbDisk<EpollDriver>) -> SmbToolError {
+    for _ in 0..20_000 {
+        if let Err(error) = disk.read(0, &mut [0; 512]) {
+            return error;
+        }
+    }
+    panic!("the share is still open");
 }
 
 #[test]

@@ -17,9 +17,11 @@ use std::time::{Duration, Instant};
 
 const SMBD: &str = "/usr/sbin/smbd";
 const PDBEDIT: &str = "/usr/bin/pdbedit";
+const SMBCONTROL: &str = "/usr/bin/smbcontrol";
 /// As root of a user namespace smbd cannot drop its groups and ends. As any other user it works without rights; the
 /// user needs an entry in the passwd file, which this one has everywhere.
 const AS_NOBODY: [&str; 3] = ["--user", "--map-user=65534", "--map-group=65534"];
+const AS_ROOT_WITH_MOUNTS: [&str; 3] = ["--user", "--map-root-user", "--mount"];
 
 /// A smbd of our own, without root's rights, with three shares of one folder: `share`, `readonly` and `sealed`, which
 /// requires encryption.
@@ -27,6 +29,8 @@ pub(crate) struct Samba {
     daemon: Child,
     pub(crate) port: u16,
     dir: PathBuf,
+    /// The shares are in a file system of their own with this much space.
+    space_mib: Option<u32>,
 }
 
 impl Samba {
@@ -35,6 +39,21 @@ impl Samba {
 
     /// Starts it with further global settings; None, with a message, if it is not installed.
     pub(crate) fn start(settings: &str) -> Option<Self> {
+        Self::start_with(settings, None)
+    }
+
+    /// Starts it with a shared folder in memory that has only this much space. Its files are not visible here.
+    pub(crate) fn start_small(space_mib: u32) -> Option<Self> {
+        let mut probe = Command::new("unshare");
+        probe.args(AS_ROOT_WITH_MOUNTS).args(["mount", "-t", "tmpfs", "tmpfs", "/tmp"]);
+        if !probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            skip("no mount namespace for a share of limited space (unshare and mount)");
+            return None;
+        }
+        Self::start_with("", Some(space_mib))
+    }
+
+    fn start_with(settings: &str, space_mib: Option<u32>) -> Option<Self> {
         if ![SMBD, PDBEDIT].iter().all(|file| Path::new(file).exists()) {
             skip("smbd and pdbedit (package samba) are not installed");
             return None;
@@ -51,8 +70,8 @@ impl Samba {
             skip("no user namespace for smbd (unshare of package util-linux)");
             return None;
         }
-        let daemon = serve(&dir);
-        let samba = Self { daemon, port, dir };
+        let daemon = serve(&dir, space_mib);
+        let samba = Self { daemon, port, dir, space_mib };
         samba.wait_until_it_listens();
         Some(samba)
     }
@@ -80,12 +99,23 @@ impl Samba {
 
     /// Changes the account, as pdbedit does.
     pub(crate) fn edit_user(&self, options: &[&str]) {
-        let output = pdbedit(&self.dir).args(["-r", "-u", Self::USER]).args(options).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+        run(pdbedit(&self.dir).args(["-r", "-u", Self::USER]).args(options));
     }
 
-    /// Runs one command of smbclient on the share; None, with a message, if it is not installed.
-    pub(crate) fn smbclient(&self, command: &str) -> Option<Output> {
+    /// Locks every account after this many wrong passwords.
+    pub(crate) fn lock_accounts_after(&self, attempts: u32) {
+        run(pdbedit(&self.dir).args(["-P", "bad lockout attempt", "-C", &attempts.to_string()]));
+    }
+
+    /// Closes a share for all clients that use it.
+    pub(crate) fn close_share(&self, share: &str) {
+        let mut command = Command::new("unshare");
+        command.args(AS_NOBODY).args([SMBCONTROL, "-s"]).arg(self.dir.join("smb.conf"));
+        run(command.args(["smbd", "close-share", share]));
+    }
+
+    /// Runs one command of smbclient on the share, with further options; None, with a message, if it is not installed.
+    pub(crate) fn smbclient(&self, command: &str, options: &[&str]) -> Option<Output> {
         if !Path::new("/usr/bin/smbclient").exists() {
             skip("smbclient (package smbclient) is not installed");
             return None;
@@ -95,6 +125,7 @@ impl Samba {
         let conf = self.dir.join("smb.conf");
         let mut client = Command::new("/usr/bin/smbclient");
         client.args(["//127.0.0.1/share", "-p", &port, "-U", &login, "-c", command, "-s"]).arg(conf);
+        client.args(options);
         Some(client.current_dir(&self.dir).output().unwrap())
     }
 
@@ -106,8 +137,42 @@ impl Samba {
         let _ = self.daemon.wait();
     }
 
+    /// Its process, which is also its process group.
+    pub(crate) fn id(&self) -> u32 {
+        self.daemon.id()
+    }
+
+    /// Kills all its processes.
+    pub(crate) fn kill(&mut self) {
+        kill_group(self.id());
+        let _ = self.daemon.wait();
+        self.wait_while(|_| true);
+    }
+
+    pub(crate) fn start_if_killed(&mut self) {
+        if self.daemon.try_wait().unwrap().is_some() {
+            self.start_again();
+        }
+    }
+
+    /// Waits until it has ended the process of every connection, and with it what the client had asked for.
+    pub(crate) fn wait_until_connections_ended(&self) {
+        // Its helpers are called smbd-notifyd and the like.
+        self.wait_while(|process| {
+            process.pid != self.id() && process.name.starts_with("smbd") && !process.name.starts_with("smbd-")
+        });
+    }
+
+    fn wait_while(&self, is_meant: impl Fn(&Process) -> bool) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while processes_of_group(self.id()).iter().any(&is_meant) {
+            assert!(Instant::now() < until, "smbd does not end a process: {}", self.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     pub(crate) fn start_again(&mut self) {
-        self.daemon = serve(&self.dir);
+        self.daemon = serve(&self.dir, self.space_mib);
         self.wait_until_it_listens();
     }
 }
@@ -155,6 +220,11 @@ smb encrypt = required
     )
 }
 
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
 fn pdbedit(dir: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(AS_NOBODY).args([PDBEDIT, "-s"]).arg(dir.join("smb.conf"));
@@ -170,8 +240,12 @@ fn add_user(dir: &Path) -> bool {
     written.is_ok() && child.wait().is_ok_and(|status| status.success())
 }
 
-fn serve(dir: &Path) -> Child {
+fn serve(dir: &Path, space_mib: Option<u32>) -> Child {
     let mut command = Command::new("unshare");
+    if let Some(mib) = space_mib {
+        let mount = format!("mount -t tmpfs -o size={mib}m tmpfs \"$0\"/share && exec unshare \"$@\"");
+        command.args(AS_ROOT_WITH_MOUNTS).args(["sh", "-c", &mount]).arg(dir);
+    }
     command
         .args(AS_NOBODY)
         .args([SMBD, "--foreground", "--no-process-group", "-s"])
@@ -179,6 +253,30 @@ fn serve(dir: &Path) -> Child {
     // When it ends, it ends its whole process group.
     command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare starts")
+}
+
+/// Kills a process group.
+pub(crate) fn kill_group(group: u32) {
+    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status();
+}
+
+struct Process {
+    pid: u32,
+    name: String,
+}
+
+/// The processes of a group that run.
+fn processes_of_group(group: u32) -> Vec<Process> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let of_group = pids.filter_map(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        let (state, own_group) = (fields.next()?, fields.nth(1)?.parse::<u32>().ok()?);
+        (own_group == group && state != "Z").then(|| Process { pid, name: name.to_owned() })
+    });
+    of_group.collect()
 }
 
 /// Prints why a test does not run. If `LINERATE_CI` is set every peer must be installed, and a skip is a failure.

@@ -28,7 +28,8 @@ class Driver(StrEnum):
 Words = Annotated[
     list[str] | None,
     Argument(
-        metavar="[FILE...] [NAME=VALUE...]", help="Workload files with values for their $NAMEs, or a study."
+        metavar="[FILE...] [NAME=VALUE...]",
+        help="Workload files with values for their $NAMEs, a preset, or a study.",
     ),
 ]
 Preset = Annotated[str | None, Option(metavar="NAME", help="dell-nic, dlink, chelsio, anvil, ...")]

@@ -14,7 +14,16 @@ from pydantic import BaseModel, ValidationError
 from linerate.cli.job.fit import Fitted, fitted_targets
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
-from linerate.workload import LunMap, Overrides, RunPlan, SessionSpec, SmbSpec, is_command, load_workload
+from linerate.workload import (
+    PRESETS,
+    LunMap,
+    Overrides,
+    RunPlan,
+    SessionSpec,
+    SmbSpec,
+    is_command,
+    load_workload,
+)
 from linerate.workload.fewer import volume_names
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.units import SIZE_FORM, parse_size
@@ -38,11 +47,13 @@ class Asked:
 
     @classmethod
     def of(cls, words: Sequence[str], preset: str | None) -> Self:
-        """From the words of the command line: NAME=VALUE unless there is a file of that name."""
+        """From the words of the command line: NAME=VALUE, or a preset, unless there is a file of that name."""
         if preset is None and is_command(words):
             return cls(tuple(words), None, {})
         pairs = [word for word in words if "=" in word and not Path(word).exists()]
         files = tuple(word for word in words if word not in pairs)
+        if preset is None and len(files) == 1 and files[0] in PRESETS and not Path(files[0]).exists():
+            preset, files = files[0], ()
         if preset is None and not files:
             raise UserError("nothing to run", "name a workload file, or --preset dell-nic")
         if preset is not None and files:

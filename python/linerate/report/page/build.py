@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from linerate.report import figures, tables
 from linerate.report.page.curves import THRESHOLD_MS, response_curves
 from linerate.report.page.events import EventRow, event_rows
 from linerate.report.page.headline import faults_said, headline
+from linerate.report.page.sizes import size_lines, size_points
 from linerate.report.panels import charts, series
 from linerate.report.panels.arrays import ArrayPanel, array_panel
 from linerate.report.panels.paths import PathsPanel, paths_panel
@@ -142,7 +143,11 @@ def _render(
     workload = run.manifest.workload
     found = [(summary, bottleneck(run, summary)) for summary in summaries]
     events = list(event_rows(run.events))
-    responses = _response_figures(summaries, budget)
+    by_size = size_lines(summaries)
+    sizes = _size_figures(by_size, budget, computed=_is_computed(run))
+    in_lines = {step.step for steps in by_size.values() for step in steps}
+    # A line over sizes is not one over loads: it has no knee.
+    responses = _response_figures([step for step in summaries if step.step not in in_lines], budget)
     pages = list(_step_pages(run, found[: limits.steps], budget, limits))
     return (
         environment()
@@ -160,6 +165,7 @@ def _render(
             paced=any(summary.paced for summary in summaries),
             limit_each=len(summaries) > 1,
             rows=tables.result_rows(summaries),
+            sizes=sizes,
             responses=responses,
             steps=pages,
             steps_left_out=max(len(summaries) - limits.steps, 0),
@@ -278,6 +284,27 @@ def _response_figures(summaries: Sequence[StepSummary], budget: Budget) -> list[
         )
         found.append(budget.figure(f"{name}: response time against i/o rate", spec, note))
     return [figure for figure in found if figure]
+
+
+def _size_figures(
+    lines: Mapping[str, Sequence[StepSummary]], budget: Budget, *, computed: bool
+) -> list[Figure]:
+    """Rates and CPU cost against I/O size; in virtual time (`computed`) no CPU had a part in it."""
+    if not lines:
+        return []
+    points, unit = size_points(lines)
+    found = [
+        budget.figure("MB/sec against size", charts.size_chart(points, "mib_s", "MB/s"), "MB = 2^20 bytes"),
+        budget.figure("i/o rate against size", charts.size_chart(points, "iops", "IOPS")),
+    ]
+    if not computed:
+        note = "CPU time of the load; lower is better"
+        found.append(budget.figure(f"{unit} against size", charts.size_chart(points, "cpu", unit), note))
+    return [figure for figure in found if figure]
+
+
+def _is_computed(run: RunDirectory) -> bool:
+    return any(record.facts.get("driver") == "virtual" for record in run.manifest.steps)
 
 
 def _usage_facts(summary: StepSummary, *, computed: bool) -> list[tuple[str, str]]:

@@ -7,13 +7,14 @@ in every chart. Every point has a tooltip with its values and their units; a poi
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from linerate.report.figures import significant
+from linerate.report.figures import significant, size
 from linerate.report.panels.series import Point
 from linerate.report.panels.svg import PALETTE, PATHS
 
@@ -133,6 +134,28 @@ def response_chart(points: Sequence[Point], threshold_ms: float, *, always: bool
     if always or (max(times) >= threshold_ms / 2 and min(times) < threshold_ms):
         layers = [*_threshold(threshold_ms, left=always), *layers]
     return finished(alt.layer(*layers), height=HEIGHT + 50)
+
+
+def size_chart(points: Sequence[Point], field: str, title: str) -> Spec:
+    """`iops`, `mib_s` or `cpu` against the size of an I/O, one line per group (`of`); every point has words (`say`)."""
+    names = list(dict.fromkeys(point["of"] for point in points))
+    sizes = sorted({point["size_bytes"] for point in points})
+    labels = json.dumps({str(of): size(of) for of in sizes})
+    base = alt.Chart(_data(points)).encode(
+        x=alt.X("size_bytes:Q")
+        .title("size of an I/O")
+        .scale(type="log", base=2, nice=False, padding=14)
+        .axis(values=sizes, labelExpr=f"{labels}[datum.value]", labelAngle=-45),
+        y=alt.Y(f"{field}:Q")
+        .title(title)
+        .scale(_spread_scale([point[field] for point in points]))
+        .axis(**_RATES if field == "iops" else _NUMBERS),
+        color=_colour(points, "of", dict(zip(names, PATHS, strict=False))),
+        detail="of:N",
+    )
+    lines = base.mark_line(strokeWidth=1.4).encode(order=alt.Order("size_bytes:Q"))
+    spots = base.mark_point(filled=True, size=44, opacity=1, aria=True).encode(description="say:N")
+    return finished(alt.layer(lines, spots))
 
 
 def _spread_scale(values: Sequence[float]) -> alt.Scale:

@@ -1,0 +1,302 @@
+//! One session: the file is opened, read in whole, then read, written and flushed at random until the session ends in
+//! the chosen way.
+
+use crate::model::Model;
+use crate::relay::{self, Act, Fault};
+use crate::tally::Tally;
+use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_sim::Rng;
+use linerate_smb::{
+    Blame, SmbAddress, SmbClient, SmbCredentials, SmbFileId, SmbFileState, SmbIo, SmbIoDone, SmbIoError,
+    SmbMode, SmbOp, SmbOptions,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const FILE_BYTES: usize = 1 << 20;
+const IO_BYTES_MAX: usize = 256 * 1024;
+/// Bytes before and behind the data of a slot, which no read may change.
+const GUARD_BYTES: u64 = 64;
+const GUARD: [u8; GUARD_BYTES as usize] = [0xA5; GUARD_BYTES as usize];
+const SLOT_BYTES: u64 = IO_BYTES_MAX as u64 + 2 * GUARD_BYTES;
+const SLOTS_MAX: u64 = 16;
+/// A session that lasts longer hangs.
+const SESSION_NS: Nanos = 60_000_000_000;
+const CLOSE_NS: Nanos = 5_000_000_000;
+
+/// How a session ends, or what happens in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// Closed when all I/Os have ended.
+    Closed,
+    /// Closed while I/Os are in flight.
+    ClosedEarly,
+    /// The client ends without a word; the kernel closes its socket.
+    Dropped,
+    /// The server is killed.
+    Killed,
+    /// The connection is cut on its way.
+    Cut(Fault),
+    /// Bytes are held back for longer than a request may last, so requests are cancelled or given up.
+    Paused(Fault),
+}
+
+impl End {
+    pub(crate) fn of(rng: &mut Rng) -> Self {
+        let fault = |rng: &mut Rng, act| {
+            let most = 1 << rng.range(6, 21);
+            Fault { to_client: rng.chance(50), after_bytes: rng.range(0, most) as usize, act }
+        };
+        match rng.range(0, 9) {
+            0 => Self::Closed,
+            1 => Self::ClosedEarly,
+            2 | 3 => Self::Dropped,
+            4 => Self::Killed,
+            5..=7 => Self::Cut(fault(rng, Act::Cut)),
+            _ => {
+                let pause = Duration::from_millis(rng.range(20, 500));
+                Self::Paused(fault(rng, Act::Pause(pause)))
+            }
+        }
+    }
+
+    fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Cut(fault) | Self::Paused(fault) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// An I/O may end like this in such a session.
+    fn permits(self, error: SmbIoError) -> bool {
+        match self {
+            Self::Closed | Self::Dropped => false,
+            Self::ClosedEarly => error == SmbIoError::Closed,
+            Self::Killed | Self::Cut(_) => error == SmbIoError::Lost,
+            Self::Paused(_) => matches!(error, SmbIoError::Lost | SmbIoError::Timeout),
+        }
+    }
+}
+
+/// An I/O in flight.
+#[derive(Clone, Debug)]
+struct Flight {
+    at: usize,
+    len: usize,
+    /// Of a write.
+    data: Option<Vec<u8>>,
+}
+
+/// See the module text.
+pub(crate) struct Session<'a, D: Driver> {
+    driver: D,
+    rng: &'a mut Rng,
+    model: &'a mut Model,
+    tally: &'a mut Tally,
+    end: End,
+    client: SmbClient,
+    region: Arc<Region>,
+    region_id: RegionId,
+    in_flight: Vec<Option<Flight>>,
+    started: u64,
+    ended: u64,
+    /// I/Os to start.
+    ios: u64,
+    /// Ended I/Os after which the session ends, where the end is not at a byte.
+    end_after: u64,
+}
+
+impl<'a, D: Driver> Session<'a, D> {
+    pub(crate) fn new(
+        mut driver: D,
+        rng: &'a mut Rng,
+        model: &'a mut Model,
+        tally: &'a mut Tally,
+        end: End,
+    ) -> Self {
+        let mut client = SmbClient::new();
+        let region = Region::anonymous(SLOTS_MAX * SLOT_BYTES).unwrap();
+        let region_id = client.attach(&mut driver, &region);
+        let in_flight = vec![None; rng.range(1, SLOTS_MAX) as usize];
+        let ios = rng.range(10, 100);
+        let end_after = rng.range(0, ios);
+        let (started, ended) = (0, 0);
+        Self {
+            driver,
+            rng,
+            model,
+            tally,
+            end,
+            client,
+            region,
+            region_id,
+            in_flight,
+            started,
+            ended,
+            ios,
+            end_after,
+        }
+    }
+
+    /// Runs it. `kill` ends the server.
+    pub(crate) fn run(
+        mut self,
+        url: impl Fn(u16) -> String,
+        port: u16,
+        (user, password): (&str, &str),
+        way: &SmbOptions,
+        kill: &mut dyn FnMut(),
+    ) {
+        let port = self.end.fault().map_or(port, |fault| relay::start(port, fault));
+        let address = SmbAddress::parse(&url(port)).unwrap();
+        let credentials = SmbCredentials::of_user(Some(user), Some(password));
+        // Samba answers at once, so requests of this session are late only behind a pause.
+        let limit_s = if matches!(self.end, End::Paused(_)) { 0.15 } else { 30.0 };
+        let options = SmbOptions { login_timeout_s: 30.0, command_timeout_s: limit_s, ..way.clone() };
+        let mode = SmbMode { write: true, create_bytes: None };
+        let file = self.client.open(&mut self.driver, &address, &options, credentials, mode).unwrap();
+        self.client.wait_ready(&mut self.driver).unwrap();
+        if self.check_state(file) {
+            self.tally.opened += 1;
+            self.load(file, kill);
+        }
+        self.finish();
+    }
+
+    /// Whether the file takes I/O. A failure must be one that the session's end explains.
+    fn check_state(&mut self, file: SmbFileId) -> bool {
+        match self.client.state(file) {
+            SmbFileState::Ready => true,
+            SmbFileState::Failed(failure) => {
+                assert!(!matches!(self.end, End::Closed | End::ClosedEarly | End::Dropped), "{failure}");
+                assert_eq!(failure.blame, Blame::Peer, "{failure}");
+                self.tally.lost += 1;
+                false
+            }
+            other => panic!("the file is {other:?}"),
+        }
+    }
+
+    fn load(&mut self, file: SmbFileId, kill: &mut dyn FnMut()) {
+        let until = self.driver.now() + SESSION_NS;
+        let (mut done, mut completions, mut is_killed) = (Vec::<SmbIoDone>::new(), Vec::new(), false);
+        while self.started < self.ios || self.in_flight.iter().any(Option::is_some) {
+            if self.ended >= self.end_after {
+                match self.end {
+                    // What is queued and was not sent has to end, too.
+                    End::ClosedEarly => return self.submit(file),
+                    End::Dropped => return,
+                    End::Killed if !is_killed => {
+                        self.submit(file);
+                        self.client.flush(&mut self.driver);
+                        kill();
+                        is_killed = true;
+                    }
+                    _ => {}
+                }
+            }
+            self.submit(file);
+            self.client.flush(&mut self.driver);
+            let wake_at = self.client.next_deadline().unwrap_or(until).min(until);
+            self.driver.poll(Wait::Until(wake_at), &mut completions).unwrap();
+            assert!(self.driver.now() < until, "the session hangs: {:?}", self.in_flight);
+            for completion in completions.drain(..) {
+                self.client.handle_completion(&mut self.driver, completion, &mut done);
+            }
+            let now = self.driver.now();
+            self.client.on_time(&mut self.driver, now, &mut done);
+            done.drain(..).for_each(|end| self.check_end(end));
+            if *self.client.state(file) != SmbFileState::Ready {
+                self.check_state(file);
+                let busy = self.in_flight.iter().flatten().count();
+                assert_eq!(busy, 0, "I/Os did not end with their connection");
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self, file: SmbFileId) {
+        for slot in 0..self.in_flight.len() {
+            if self.in_flight[slot].is_some() || self.started == self.ios {
+                continue;
+            }
+            let Some((io, flight)) = self.choose(slot as u32) else { continue };
+            self.client.submit(file, &io).unwrap();
+            self.in_flight[slot] = Some(flight);
+            self.started += 1;
+        }
+    }
+
+    /// A random I/O that overlaps none in flight and no byte that is not known; None: there was none.
+    fn choose(&mut self, slot: u32) -> Option<(SmbIo, Flight)> {
+        let whole_reads = (FILE_BYTES / IO_BYTES_MAX) as u64;
+        let begins = self.started < whole_reads;
+        if !begins && self.rng.chance(8) {
+            let io = SmbIo { slot, op: SmbOp::Flush, offset_bytes: 0, len_bytes: 0 };
+            return Some((io, Flight { at: 0, len: 0, data: None }));
+        }
+        let (at, len) = if begins {
+            (self.started as usize * IO_BYTES_MAX, IO_BYTES_MAX)
+        } else {
+            let most = 1 << self.rng.range(0, IO_BYTES_MAX.ilog2().into());
+            let len = self.rng.range(1, most) as usize;
+            (self.rng.range(0, (FILE_BYTES - len) as u64) as usize, len)
+        };
+        let overlaps = |other: &Flight| at < other.at + other.len && other.at < at + len;
+        if self.in_flight.iter().flatten().any(overlaps) || self.model.is_open(at, len) {
+            return None;
+        }
+        let is_write = !begins && self.rng.chance(50);
+        let place = u64::from(slot) * SLOT_BYTES;
+        let seg = Seg { region: self.region_id, offset: place + GUARD_BYTES, len: len as u32 };
+        let mut data = vec![0; len];
+        self.rng.fill(&mut data);
+        self.region.write(place, &GUARD);
+        self.region.write(seg.offset, &data);
+        self.region.write(seg.offset + len as u64, &GUARD);
+        let op = if is_write {
+            SmbOp::Write { from: seg, durable: self.rng.chance(20) }
+        } else {
+            SmbOp::Read(Some(seg))
+        };
+        let io = SmbIo { slot, op, offset_bytes: at as u64, len_bytes: len as u32 };
+        Some((io, Flight { at, len, data: is_write.then_some(data) }))
+    }
+
+    fn check_end(&mut self, end: SmbIoDone) {
+        let flight = self.in_flight[end.slot as usize].take().expect("an I/O ended twice");
+        self.ended += 1;
+        self.tally.count(end.result);
+        let place = u64::from(end.slot) * SLOT_BYTES;
+        let behind = place + GUARD_BYTES + flight.len as u64;
+        if flight.len > 0 {
+            assert_eq!(self.region.compare(place, &GUARD), None, "bytes before the data were changed");
+            assert_eq!(self.region.compare(behind, &GUARD), None, "bytes behind the data were changed");
+        }
+        match (end.result, flight.data) {
+            (Ok(()), Some(data)) => self.model.written(flight.at, &data),
+            (Ok(()), None) => {
+                let right = self.model.part(flight.at, flight.len);
+                let wrong = self.region.compare(place + GUARD_BYTES, right);
+                assert_eq!(wrong, None, "read of {} bytes at {}", flight.len, flight.at);
+            }
+            (Err(error), data) => {
+                assert!(self.end.permits(error), "{error}");
+                data.into_iter().for_each(|data| self.model.not_known(flight.at, data));
+            }
+        }
+    }
+
+    /// Closes the file, or drops everything. Writes in flight may reach the file.
+    fn finish(mut self) {
+        if !matches!(self.end, End::Dropped) {
+            let mut done = Vec::new();
+            self.client.close(&mut self.driver, CLOSE_NS, &mut done).unwrap();
+            done.into_iter().for_each(|end| self.check_end(end));
+            assert!(self.in_flight.iter().all(Option::is_none), "closing did not end every I/O");
+        }
+        for flight in self.in_flight.drain(..).flatten() {
+            flight.data.into_iter().for_each(|data| self.model.not_known(flight.at, data));
+        }
+    }
+}
