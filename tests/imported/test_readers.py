@@ -68,6 +68,22 @@ def test_fio_jobs_of_one_group_are_one_step(tmp_path: Path) -> None:
     assert both.given.total.percentiles_ms == {}
 
 
+def test_fio_mixed_beside_reads_and_writes_counts_once(tmp_path: Path) -> None:
+    mixed = files.fio_side(40_000, 204_800_000, 10_000, mean=5e5, stddev=1.0, min=1, max=2e6, N=40_000)
+    job = files.fio_job("both", read=files.READS, write=files.WRITES, mixed=mixed)
+    given = step_of(tmp_path, files.fio_text(job)).given
+    assert (given.total.ios, given.total.iops, given.total.mean_ms) == (40_000, 4000.0, 0.5)
+    assert given.write is not None
+    assert given.write.ios == 10_000
+
+
+def test_fio_groups_without_a_start_end_one_after_the_other(tmp_path: Path) -> None:
+    jobs = [files.fio_job("a", read=files.READS), files.fio_job("b", 1, write=files.WRITES)]
+    first, second = run_of(tmp_path, files.fio_text(*jobs)).steps
+    assert second.ended_at == datetime.fromtimestamp(1_700_000_011.5, UTC)
+    assert first.ended_at == second.started_at == datetime.fromtimestamp(1_700_000_001.5, UTC)
+
+
 def test_fio_text_before_and_interim_documents(tmp_path: Path) -> None:
     first = files.fio_text(files.fio_job("x", read=files.WRITES))
     last = files.fio_text(files.fio_job("x", read=files.READS))

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,20 +49,18 @@ def read_fio(source: SourceText) -> ToolRun:
         raise source.refuse(0, "no JSON of fio in it", _HINT)
     document = documents[-1]
     reader = _Reader(source, document)
-    entries = reader.entries()
     groups: dict[int, list[_Job]] = {}
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(reader.entries()):
         job = _Job(reader, number, entry)
         groups.setdefault(job.group, []).append(job)
-    notes = [f"{len(documents)} documents: the last one is read, the others are interim results"]
+    several = f"{len(documents)} documents: the last one is read, the others are interim results"
     version = str(document.get("fio version", "")).removeprefix("fio-")
+    steps: list[ToolStep] = []
     ended = reader.ended_at()
-    return ToolRun(
-        "fio",
-        version,
-        [_step(jobs, ended) for jobs in groups.values()],
-        notes=tuple(notes if len(documents) > 1 else []),
-    )
+    for jobs in reversed(groups.values()):  # without job_start only the end of the last group is known
+        steps.insert(0, _step(jobs, ended))
+        ended = steps[0].started_at
+    return ToolRun("fio", version, steps, notes=(several,) if len(documents) > 1 else ())
 
 
 def _documents(source: SourceText) -> Iterator[Mapping[str, Any]]:
@@ -164,6 +163,11 @@ class _Job:
         self.mixed, self.read, self.write = sides["mixed"], sides["read"], sides["write"]
 
     @property
+    def parts(self) -> list[_Side]:
+        """What makes the total: unified_rw_reporting=both has the sum of reads and writes beside them."""
+        return _busy([self.mixed]) or _busy([self.read, self.write])
+
+    @property
     def seconds(self) -> float:
         return max(side.seconds for side in (self.mixed, self.read, self.write))
 
@@ -254,12 +258,12 @@ class _Side:
 
 
 def _step(jobs: Sequence[_Job], document_ended: datetime | None) -> ToolStep:
-    reads, writes, mixed = ([getattr(job, op) for job in jobs] for op in ("read", "write", "mixed"))
+    reads, writes = _busy([job.read for job in jobs]), _busy([job.write for job in jobs])
     counts = [job.errors for job in jobs]
     known_errors = [count for count in counts if count is not None]
     errors = sum(known_errors) if len(known_errors) == len(counts) else None
     seconds = max(job.seconds for job in jobs)
-    parts = [side for side in (*reads, *writes, *mixed) if side.ios]
+    parts = [part for job in jobs for part in job.parts]
     starts = [start for job in jobs if (start := job.started_at()) is not None]
     ended = later(min(starts), seconds) if starts else document_ended
     began = min(starts) if starts else later(document_ended, -seconds)
@@ -269,8 +273,8 @@ def _step(jobs: Sequence[_Job], document_ended: datetime | None) -> ToolStep:
         given=GivenStep(
             seconds=seconds,
             total=_figures(parts, len(jobs), seconds, errors),
-            read=_figures(found, len(jobs), seconds, None) if (found := _busy(reads)) else None,
-            write=_figures(found, len(jobs), seconds, None) if (found := _busy(writes)) else None,
+            read=_figures(reads, len(jobs), seconds, None) if reads else None,
+            write=_figures(writes, len(jobs), seconds, None) if writes else None,
             outstanding=_outstanding(jobs),
             load=_common_load(jobs),
         ),
@@ -317,13 +321,13 @@ def _outstanding(jobs: Sequence[_Job]) -> int | None:
 
     Entries of the clones of a job (numjobs= without group_reporting) are there one by one.
     """
-    names = [job.name for job in jobs]
+    entries = Counter(job.name for job in jobs)
     total = 0
     for job in jobs:
         depth, clones = job.load.get("iodepth", ""), job.load.get("numjobs", "1")
         if not depth.isdecimal() or not clones.isdecimal() or len(depth + clones) > 12:
             return None
-        total += int(depth) * (int(clones) if names.count(job.name) == 1 else 1)
+        total += int(depth) * (int(clones) if entries[job.name] == 1 else 1)
     return total
 
 

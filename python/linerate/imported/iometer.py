@@ -37,7 +37,7 @@ class _State:
     specifications: dict[str, list[str]] = field(default_factory=dict)
     version: str = ""
     time: datetime | None = None
-    host: str = ""
+    hosts: set[str] = field(default_factory=set)
     open_steps: list[ToolStep] = field(default_factory=list)
     steps: list[ToolStep] = field(default_factory=list)
 
@@ -54,7 +54,7 @@ def read_iometer(source: SourceText) -> ToolRun:
         state.steps += state.open_steps
     if not state.steps:
         raise source.refuse(0, "no row ALL: no test of it has ended", _HINT)
-    return ToolRun("Iometer", state.version, state.steps, state.host)
+    return ToolRun("Iometer", state.version, state.steps, state.hosts.pop() if len(state.hosts) == 1 else "")
 
 
 def _heading(state: _State, line: str) -> None:
@@ -102,8 +102,8 @@ def _row(source: SourceText, number: int, line: str, state: _State) -> None:
     if missing := [name for name in _NEEDED if name not in state.columns]:
         raise source.refuse(number, f"no column {', '.join(missing)}", _HINT)
     values = line.split(",")
-    if values[0] == "MANAGER" and not state.host and len(values) > 1:
-        state.host = values[1].strip()
+    if values[0] == "MANAGER" and len(values) > 1:
+        state.hosts.add(values[1].strip())
     if values[0] != "ALL":
         return
     if len(values) < len(state.columns):

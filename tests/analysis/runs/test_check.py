@@ -282,6 +282,7 @@ def test_rule_names_are_unique() -> None:
         "hosts-lost",
         "host-clock-moved",
         "wall-clocks-apart",
+        "imported",
     }
 
 
