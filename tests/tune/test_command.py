@@ -27,7 +27,7 @@ elapsed = "2s"
 warm_up = "0s"
 
 [baseline]
-settings = { array.disk_size = "12g" }
+settings = { array.disk_size = "12g", array.disks = 10 }
 
 [[case]]
 name = "not run"

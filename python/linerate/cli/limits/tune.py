@@ -20,8 +20,8 @@ from linerate.errors import UserError
 if TYPE_CHECKING:
     from linerate.setting import Value
     from linerate.study import Study
-    from linerate.tune import Exclusion, Factor, Stage, TuneEffort, TuneRun
-    from linerate.tune.conduct import Conductor, Found
+    from linerate.tune import Exclusion, Factor, TuneEffort, TuneRun, TuneStage
+    from linerate.tune.conduct import Conductor, TuneOutcome
     from linerate.tune.record import TuneRecord
 
 File = Annotated[
@@ -87,7 +87,7 @@ def tune(
     """
     directory = Path(file)
     resumed = directory.is_dir()
-    prepare(_stage_of(directory) if resumed else study_file(file) or directory)
+    prepare(directory if resumed else study_file(file) or directory)
     from linerate.tune import TuneEffort
     from linerate.tune.record import TuneRecord
 
@@ -111,11 +111,6 @@ def tune(
     if not resumed:
         record.create(directory)
     _search(directory, record, overwrite, wait=wait, json=json)
-
-
-def _stage_of(directory: Path) -> Path:
-    """The newest stage of a search: a study directory, from which `prepare` sees what it needs."""
-    return max(directory.glob("*/study.json"), default=directory / "tune.json").parent
 
 
 def _levels(texts: list[str]) -> dict[str, tuple[Value, ...]]:
@@ -267,7 +262,7 @@ def _conductor(record: TuneRecord, overwrite: list[str] | None, *, json: bool) -
 
     procedure = procedure_of(record)
 
-    def tell(stage: Stage, measured: Mapping[str, list[TuneRun]]) -> None:
+    def tell(stage: TuneStage, measured: Mapping[str, list[TuneRun]]) -> None:
         if json:
             typer.echo(dumps({"schema": "linerate.tune.stage/1", "stage": stage.name, "runs": stage.runs}))
             return
@@ -286,7 +281,7 @@ def _conductor(record: TuneRecord, overwrite: list[str] | None, *, json: bool) -
     )
 
 
-def _show(directory: Path, record: TuneRecord, found: Found, *, json: bool) -> None:
+def _show(directory: Path, record: TuneRecord, found: TuneOutcome, *, json: bool) -> None:
     from linerate.analysis.verdict import GAINS
     from linerate.report.study import words, write_study_report
     from linerate.study import StudyDirectory
