@@ -63,7 +63,12 @@ Quick = Annotated[bool, Option("--quick", help="The shorter times of the file's 
 Seed = Annotated[int | None, Option("--seed", metavar="N", help="Another order of the runs.")]
 
 
+_OF_EACH_CALL = {"file", "overwrite", "dry_run", "wait", "json"}
+"""Options that are not kept in the search's directory."""
+
+
 def tune(
+    context: typer.Context,
     file: File,
     setting: SettingLevels = None,
     forbid: Forbid = None,
@@ -92,8 +97,7 @@ def tune(
     from linerate.tune.record import TuneRecord
 
     if resumed:
-        if setting or forbid or output:
-            raise UserError(f"{directory} goes on as it was begun", "leave the other options out")
+        _refuse_changes(context, directory)
         record = TuneRecord.open(directory)
     else:
         effort = TuneEffort(
@@ -111,6 +115,15 @@ def tune(
     if not resumed:
         record.create(directory)
     _search(directory, record, overwrite, wait=wait, json=json)
+
+
+def _refuse_changes(context: typer.Context, directory: Path) -> None:
+    """Raises UserError for an option that would change a search which was begun."""
+    for name in context.params.keys() - _OF_EACH_CALL:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option}: {directory} goes on as it was begun", f"leave {option} out")
 
 
 def _levels(texts: list[str]) -> dict[str, tuple[Value, ...]]:
@@ -243,7 +256,10 @@ def _search(
     from linerate.errors import LinerateError
     from linerate.tune.conduct import search
 
+    # SIGTERM and a terminal that goes away end it as Ctrl-C does, with settings restored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it to go on
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         with machine_for(record.study, directory, wait=wait):
             found = search(directory, record, _conductor(record, overwrite, json=json))
