@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from linerate.analysis.verdict import Effect, Observation, judge
-from linerate.tune import Point, Procedure, Space, Stage, TuneRun
+from linerate.tune import Point, Procedure, Space, TuneRun, TuneStage
 
 NOISE = 0.015  # standard deviation of a run, relative
 OUTLIERS = 0.03  # share of runs that something else disturbs
@@ -37,7 +37,7 @@ class SimulatedSan:
         """Against the baseline."""
         return self.true_value(point) - self.true_value(self.space.baseline)
 
-    def measure(self, stage: Stage) -> list[TuneRun]:
+    def measure(self, stage: TuneStage) -> list[TuneRun]:
         dice = random.Random(f"{self.seed}/{stage.name}")
         found = []
         for block in range(1, stage.blocks + 1):

@@ -27,7 +27,7 @@ elapsed = "2s"
 warm_up = "0s"
 
 [baseline]
-settings = { array.disk_size = "12g" }
+settings = { array.disk_size = "12g", array.disks = 10 }
 
 [[case]]
 name = "not run"
@@ -97,6 +97,9 @@ def test_a_search_is_confirmed_goes_on_where_it_was_and_keeps_the_directory(
     again = linerate("tune", study, *two, "--output", str(place))
     assert again.returncode != 0
     assert f"go on with: linerate tune {place}" in again.stderr
+    changed = linerate("tune", str(place), "--blocks", "3")
+    assert changed.returncode == 2
+    assert "--blocks: " in changed.stderr
     # The last stage is lost half way: only its missing runs are made again.
     journal = place / "3-confirmation" / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)

@@ -11,7 +11,7 @@ from linerate.tune.best import Best
 from linerate.tune.design import Design, screening_design
 from linerate.tune.effects import Effects, TuneRun
 from linerate.tune.factors import Exclusion, Factor, Point, Space
-from linerate.tune.stages import Choice, Procedure, Stage, TuneEffort
+from linerate.tune.stages import Choice, Procedure, TuneEffort, TuneStage
 
 __all__ = [
     "Best",
@@ -23,8 +23,8 @@ __all__ = [
     "Point",
     "Procedure",
     "Space",
-    "Stage",
     "TuneEffort",
     "TuneRun",
+    "TuneStage",
     "screening_design",
 ]

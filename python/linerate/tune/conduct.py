@@ -23,7 +23,7 @@ from linerate.study.laboratory import Laboratory
 from linerate.tune.effects import TuneRun
 from linerate.tune.factors import Point, Space
 from linerate.tune.record import TuneRecord
-from linerate.tune.stages import Procedure, Stage
+from linerate.tune.stages import Procedure, TuneStage
 from linerate.tune.words import settings_text
 
 BASELINE, TUNED = "baseline", "tuned"
@@ -39,11 +39,11 @@ class Conductor:
 
     laboratory: Callable[[Study, Path], Laboratory]
     follow: Callable[[StudyDirectory], AbstractContextManager[Tell]]
-    tell: Callable[[Stage, Mapping[str, list[TuneRun]]], None]
+    tell: Callable[[TuneStage, Mapping[str, list[TuneRun]]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TuneOutcome:
     """A search at its end. `confirmed` is None where nothing was to be confirmed."""
 
     procedure: Procedure
@@ -60,7 +60,7 @@ def procedure_of(record: TuneRecord) -> Procedure:
     return Procedure(record.space, record.effort, find_metric(workload.metric).better)
 
 
-def search(directory: Path, record: TuneRecord, by: Conductor) -> Found:
+def search(directory: Path, record: TuneRecord, by: Conductor) -> TuneOutcome:
     """Measures what is not measured yet, to the end.
 
     Raises the LinerateError that ended a stage, or KeyboardInterrupt; the same call goes on from there.
@@ -78,14 +78,16 @@ def search(directory: Path, record: TuneRecord, by: Conductor) -> Found:
         for (_, case), reason in done.not_applicable.items():
             skipped[settings_text(record.space.changed(points[case]))] = reason
     if done is None or "confirmation" not in measured:
-        return Found(procedure, measured, None, None, skipped)
+        return TuneOutcome(procedure, measured, None, None, skipped)
     effects = list(judgement_of(done, BASELINE).primary())
     if not effects:
-        raise HostError(f"{done.path}: no run of it counts", "see why with: linerate study status DIR")
-    return Found(procedure, measured, done, effects[0], skipped)
+        raise HostError(
+            f"{done.path}: no pair of its runs counts", f"see why with: linerate study status {done.path}"
+        )
+    return TuneOutcome(procedure, measured, done, effects[0], skipped)
 
 
-def stage_study(record: TuneRecord, stage: Stage) -> Study:
+def stage_study(record: TuneRecord, stage: TuneStage) -> Study:
     """A stage as a study: each point is a case, the first one the baseline."""
     base = record.study
     (workload,) = base.workloads
@@ -117,7 +119,7 @@ def stage_study(record: TuneRecord, stage: Stage) -> Study:
     )
 
 
-def _names(space: Space, stage: Stage) -> Iterator[tuple[str, Point]]:
+def _names(space: Space, stage: TuneStage) -> Iterator[tuple[str, Point]]:
     """The points of a stage with the names of their cases, which are also those of run directories: short."""
     for number, point in enumerate(stage.points):
         if point == space.baseline:
@@ -136,7 +138,7 @@ def _conducted(place: Path, study: Study, by: Conductor) -> StudyDirectory:
     return found
 
 
-def _runs(directory: StudyDirectory, stage: Stage, points: Mapping[str, Point]) -> Iterator[TuneRun]:
+def _runs(directory: StudyDirectory, stage: TuneStage, points: Mapping[str, Point]) -> Iterator[TuneRun]:
     metric = find_metric(directory.study.workloads[0].metric)
     for seen in directory.observations():
         value = to_scale(metric, seen.values[metric.name]) if metric.name in seen.values else None

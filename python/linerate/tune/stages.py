@@ -47,7 +47,7 @@ class TuneEffort(FrozenSpec):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TuneStage:
     """What to measure next: `points` in `blocks`, each once per block, and the first one `baselines` times."""
 
     name: str
@@ -85,23 +85,23 @@ class Procedure:
         self.design = screening_design(space)
         self._margin = math.log1p(effort.margin)
 
-    def next(self, measured: Measured) -> Stage | None:
+    def next(self, measured: Measured) -> TuneStage | None:
         """The next stage, given those that are over; None at the end, also if nothing is to be confirmed."""
         if self.effort.pilot and self.effort.spread is None and "pilot" not in measured:
-            return Stage("pilot", "pilot", self._pilot_points(), self.effort.pilot, 2)
+            return TuneStage("pilot", "pilot", self._pilot_points(), self.effort.pilot, 2)
         if "screening" not in measured:
-            return Stage("screening", "screening", self.design.points, self.effort.blocks)
+            return TuneStage("screening", "screening", self.design.points, self.effort.blocks)
         if (fold := self._next_fold(measured)) is not None:
             return fold
         choice = self.choice(measured)
         if "levels" not in measured:
             points = levels_between(self.space, self._screened(measured).point, choice.effects)
             if len(points) > 1:
-                return Stage("levels", "levels", points, self.effort.blocks)
+                return TuneStage("levels", "levels", points, self.effort.blocks)
         if "confirmation" in measured or choice.best.point == self.space.baseline:
             return None
         points = (self.space.baseline, choice.best.point)
-        return Stage("confirmation", "confirmation", points, self.effort.confirm)
+        return TuneStage("confirmation", "confirmation", points, self.effort.confirm)
 
     def effects(self, measured: Measured) -> Effects:
         """Of the screening and its fold-overs together. Raises HostError if too few runs count."""
@@ -129,11 +129,11 @@ class Procedure:
             return self.effort.spread
         return pilot_spread(measured["pilot"]) if "pilot" in measured else SPREAD
 
-    def planned(self) -> tuple[Stage, ...]:
+    def planned(self) -> tuple[TuneStage, ...]:
         """The stages that are sure to come, or likely."""
         pilot = self.next({})
-        screening = Stage("screening", "screening", self.design.points, self.effort.blocks)
-        confirmation = Stage("confirmation", "confirmation", self._pilot_points(), self.effort.confirm)
+        screening = TuneStage("screening", "screening", self.design.points, self.effort.blocks)
+        confirmation = TuneStage("confirmation", "confirmation", self._pilot_points(), self.effort.confirm)
         first = (pilot,) if pilot is not None and pilot.kind == "pilot" else ()
         return (*first, screening, confirmation)
 
@@ -150,7 +150,7 @@ class Procedure:
         """The baseline, and the point of the design that is farthest from it."""
         return self.space.baseline, max(self.design.points, key=lambda point: sum(map(bool, point)))
 
-    def _next_fold(self, measured: Measured) -> Stage | None:
+    def _next_fold(self, measured: Measured) -> TuneStage | None:
         done = sum(_fold_name(number) in measured for number in range(1, FOLDS_MOST + 1))
         if done == FOLDS_MOST:
             return None
@@ -160,7 +160,7 @@ class Procedure:
         points = folded(self.space, self.design.points, found, mirrored)
         if len(points) < 2:
             return None
-        return Stage(_fold_name(done + 1), "fold-over", points, self.effort.blocks)
+        return TuneStage(_fold_name(done + 1), "fold-over", points, self.effort.blocks)
 
 
 def _fold_name(number: int) -> str:

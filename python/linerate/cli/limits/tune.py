@@ -20,8 +20,8 @@ from linerate.errors import UserError
 if TYPE_CHECKING:
     from linerate.setting import Value
     from linerate.study import Study
-    from linerate.tune import Exclusion, Factor, Stage, TuneEffort, TuneRun
-    from linerate.tune.conduct import Conductor, Found
+    from linerate.tune import Exclusion, Factor, TuneEffort, TuneRun, TuneStage
+    from linerate.tune.conduct import Conductor, TuneOutcome
     from linerate.tune.record import TuneRecord
 
 File = Annotated[
@@ -63,7 +63,12 @@ Quick = Annotated[bool, Option("--quick", help="The shorter times of the file's 
 Seed = Annotated[int | None, Option("--seed", metavar="N", help="Another order of the runs.")]
 
 
+_OF_EACH_CALL = {"file", "overwrite", "dry_run", "wait", "json"}
+"""Options that are not kept in the search's directory."""
+
+
 def tune(
+    context: typer.Context,
     file: File,
     setting: SettingLevels = None,
     forbid: Forbid = None,
@@ -87,13 +92,12 @@ def tune(
     """
     directory = Path(file)
     resumed = directory.is_dir()
-    prepare(_stage_of(directory) if resumed else study_file(file) or directory)
+    prepare(directory if resumed else study_file(file) or directory)
     from linerate.tune import TuneEffort
     from linerate.tune.record import TuneRecord
 
     if resumed:
-        if setting or forbid or output:
-            raise UserError(f"{directory} goes on as it was begun", "leave the other options out")
+        _refuse_changes(context, directory)
         record = TuneRecord.open(directory)
     else:
         effort = TuneEffort(
@@ -113,9 +117,13 @@ def tune(
     _search(directory, record, overwrite, wait=wait, json=json)
 
 
-def _stage_of(directory: Path) -> Path:
-    """The newest stage of a search: a study directory, from which `prepare` sees what it needs."""
-    return max(directory.glob("*/study.json"), default=directory / "tune.json").parent
+def _refuse_changes(context: typer.Context, directory: Path) -> None:
+    """Raises UserError for an option that would change a search which was begun."""
+    for name in context.params.keys() - _OF_EACH_CALL:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option}: {directory} goes on as it was begun", f"leave {option} out")
 
 
 def _levels(texts: list[str]) -> dict[str, tuple[Value, ...]]:
@@ -248,7 +256,10 @@ def _search(
     from linerate.errors import LinerateError
     from linerate.tune.conduct import search
 
+    # SIGTERM and a terminal that goes away end it as Ctrl-C does, with settings restored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it to go on
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         with machine_for(record.study, directory, wait=wait):
             found = search(directory, record, _conductor(record, overwrite, json=json))
@@ -267,7 +278,7 @@ def _conductor(record: TuneRecord, overwrite: list[str] | None, *, json: bool) -
 
     procedure = procedure_of(record)
 
-    def tell(stage: Stage, measured: Mapping[str, list[TuneRun]]) -> None:
+    def tell(stage: TuneStage, measured: Mapping[str, list[TuneRun]]) -> None:
         if json:
             typer.echo(dumps({"schema": "linerate.tune.stage/1", "stage": stage.name, "runs": stage.runs}))
             return
@@ -286,7 +297,7 @@ def _conductor(record: TuneRecord, overwrite: list[str] | None, *, json: bool) -
     )
 
 
-def _show(directory: Path, record: TuneRecord, found: Found, *, json: bool) -> None:
+def _show(directory: Path, record: TuneRecord, found: TuneOutcome, *, json: bool) -> None:
     from linerate.analysis.verdict import GAINS
     from linerate.report.study import words, write_study_report
     from linerate.study import StudyDirectory

@@ -48,8 +48,11 @@ def _tables(path: Path) -> dict[str, Any]:
 
 
 def _recorded_sans(directory: Path) -> list[dict[str, Any]]:
-    try:
-        sans: list[dict[str, Any]] = json.loads((directory / "study.json").read_bytes())["study"]["sans"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-    return sans
+    """Of a study directory, or of a search by `linerate tune`."""
+    for name in ("study.json", "tune.json"):
+        try:
+            sans: list[dict[str, Any]] = json.loads((directory / name).read_bytes())["study"]["sans"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        return sans
+    return []
