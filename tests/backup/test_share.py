@@ -107,7 +107,7 @@ def _load(folder: Path, url: str, *more: str, password: str = PASSWORD) -> tuple
     return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
 
-def _write_flags(stream: bytes) -> set[int]:
+def _write_flags(stream: bytearray) -> set[int]:
     """The flags of all WRITE requests of a connection that encrypts nothing."""
     flags, at = set(), 0
     while at + 4 <= len(stream):
