@@ -217,6 +217,7 @@ def test_ctrl_c_ends_it_at_once_with_a_closed_run(tmp_path: Path) -> None:
         said, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
     assert "interrupted; what was measured is kept" in said
+    assert "its last phase is not complete" in said
     manifest = RunDirectory.open(tmp_path / "run").manifest
     assert [(step.key, step.state) for step in manifest.steps] == [
         ("create", "complete"),

@@ -49,8 +49,9 @@ class Samba:
 
 
 @contextmanager
-def samba(folder: Path, settings: str = "") -> Iterator[Samba]:
-    """Starts it with further global settings; ended on leaving."""
+def samba(folder: Path, settings: str = "", *, limit_bytes: int | None = None) -> Iterator[Samba]:
+    """Starts it with further global settings; ended on leaving. With `limit_bytes` the shares have so much space, in a
+    mount namespace of the server's own."""
     tools = {name: need.tool(name) for name in ("unshare", "smbd", "pdbedit")}
     shared = folder / "share"
     shared.mkdir(parents=True, exist_ok=True)
@@ -68,6 +69,19 @@ def samba(folder: Path, settings: str = "") -> Iterator[Samba]:
         need.missing(f"smbd has no user here: {added.stderr.strip()[-200:]}")
     command = smbd.serve_command(tools["unshare"], tools["smbd"], file)
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if limit_bytes is not None:
+        mount = f'mount -t tmpfs -o size={limit_bytes} tmpfs {shared} && exec "$@"'
+        command = (
+            tools["unshare"],
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            mount,
+            "sh",
+            *command,
+        )
     with subprocess.Popen(command, start_new_session=True, **pipes) as daemon:
         try:
             _wait_until_ready(daemon, port, folder)

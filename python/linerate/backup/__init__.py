@@ -5,7 +5,7 @@ Open `carry_out` first. `request` says which phases there are, `spec` what the d
 
 from __future__ import annotations
 
-from linerate.backup.carry_out import BackupOutcome, PhaseProgress, carry_out
+from linerate.backup.carry_out import BackupOutcome, ImageState, PhaseProgress, carry_out
 from linerate.backup.rates import PhaseResult
 from linerate.backup.request import BackupRequest
 from linerate.backup.spec import (
@@ -26,6 +26,7 @@ __all__ = [
     "BackupSpec",
     "DriverName",
     "ImageKind",
+    "ImageState",
     "PhaseProgress",
     "PhaseResult",
     "carry_out",

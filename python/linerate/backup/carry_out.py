@@ -20,7 +20,7 @@ from linerate.analysis import check_run
 from linerate.backup.rates import PhaseResult, data_bytes_of
 from linerate.backup.request import BackupRequest
 from linerate.backup.spec import BackupJobSpec
-from linerate.errors import LinerateError
+from linerate.errors import InternalError, LinerateError
 from linerate.interrupt import heard
 from linerate.results import (
     IntervalSample,
@@ -49,6 +49,9 @@ class PhaseProgress:
     """0: the phase moves no data."""
 
 
+ImageState = Literal["complete", "untouched", "no image", "not finished"]
+"""What is on the image's volume: all backups; what was there before; less than a new image; an image whose last phase
+has not ended, as after a power cut."""
 Tell = Callable[[PhaseProgress | PhaseResult | TimedEvent], None]
 
 
@@ -60,6 +63,7 @@ class BackupOutcome:
     phases: tuple[PhaseResult, ...]
     state: Literal["complete", "failed", "interrupted"]
     error: LinerateError | None = None
+    image: ImageState = "complete"
 
 
 def carry_out(
@@ -93,6 +97,7 @@ def carry_out(
     )
     hold = VolumeLock(clearance.of(spec).free)
     results: list[PhaseResult] = []
+    image: ImageState = "untouched"
     state: Literal["complete", "failed", "interrupted"] = "complete"
     error: LinerateError | None = None
     reason = ""
@@ -102,8 +107,12 @@ def carry_out(
                 with heard():
                     for name, job in phases:
                         permitted = job.model_copy(update={"overwrite": _may_overwrite(request, clearance)})
-                        results.append(_Phase(name, permitted, request, writer, tell, san, counters).run())
+                        phase = _Phase(name, permitted, request, writer, tell, san, counters)
+                        phase.open()
+                        image = "not finished" if results else "no image"
+                        results.append(phase.run())
                         tell(results[-1])
+                    image = "complete"
             except KeyboardInterrupt:
                 state, reason = "interrupted", "stopped by the user"
             except LinerateError as caught:
@@ -111,7 +120,7 @@ def carry_out(
             run = writer.close(state, reason, judge=None if state == "interrupted" else check_run)
     finally:
         hold.release()
-    return BackupOutcome(run, tuple(results), state, error)
+    return BackupOutcome(run, tuple(results), state, error, image)
 
 
 def _may_overwrite(request: BackupRequest, clearance: Clearance) -> bool:
@@ -142,15 +151,22 @@ class _Phase:
         self._writer = writer
         self._tell = tell
         self._done_bytes = 0
+        self._core: _core.BackupJob | None = None
 
-    def run(self) -> PhaseResult:
-        """Raises LinerateError if the phase fails, and KeyboardInterrupt if the user stops it."""
+    def open(self) -> None:
+        """Opens the volumes, and starts. Raises LinerateError; then nothing was written."""
         try:
-            core = _core.BackupJob.start(self._job.seam_json())
+            self._core = _core.BackupJob.start(self._job.seam_json())
         except LinerateError as error:
             self._begin({})
             self._writer.end_step(state="failed", reason=error.message)
             raise
+
+    def run(self) -> PhaseResult:
+        """Until the end. Raises LinerateError if the phase fails, and KeyboardInterrupt if the user stops it."""
+        core = self._core
+        if core is None:
+            raise InternalError(f"the phase {self._name} was not opened")
         self._begin(core.facts())
         self._tell(PhaseProgress(self._name, 0.0, 0, core.data_bytes))
         try:

@@ -1,7 +1,7 @@
 //! What the writes of a virtual disk cost the file: the calls, in their order.
 
 use crate::cut_disk::{CutDisk, Kind};
-use linerate_vhdx::{CreateOptions, FileCall, GuidSource, Preallocation, TracedFile, VhdxImage};
+use linerate_vhdx::{CreateOptions, FileCall, GuidSource, OpenMode, Preallocation, TracedFile, VhdxImage};
 use std::{cell::RefCell, rc::Rc};
 
 const MIB: u64 = 1 << 20;
@@ -46,6 +46,23 @@ fn the_first_write_of_a_block_grows_the_file_and_its_flush_logs_the_table() {
     image.close().unwrap();
     let close = [FileCall::Flush, FileCall::Flush, HEADERS[0], FileCall::Flush, HEADERS[1], FileCall::Flush];
     assert_eq!(calls.take(), close);
+}
+
+#[test]
+fn what_a_replay_writes_is_durable_before_the_header_forgets_the_log() {
+    let mut disk = CutDisk::new(Kind::File);
+    let options = CreateOptions { block_bytes: 1 << 20, ..CreateOptions::dynamic(8 * MIB) };
+    let mut image = VhdxImage::create(&mut disk, &options, GuidSource::from_seed(1)).unwrap();
+    image.write(0, &[1; 4096]).unwrap();
+    image.flush().unwrap();
+    // Not closed: the log stays.
+    drop(image);
+    let calls = Calls::default();
+    let seen = Rc::clone(&calls);
+    let file = TracedFile::new(&mut disk, move |call| seen.borrow_mut().push(call));
+    VhdxImage::open(file, OpenMode::ReadWrite, GuidSource::from_seed(2)).unwrap();
+    let replay = [HEADERS[0], FileCall::Flush, BAT, FileCall::Flush, HEADERS[1], FileCall::Flush];
+    assert_eq!(calls.take(), replay);
 }
 
 #[test]

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from linerate.results import TimedEvent
 
 _HEADS = ("phase", "data", "seconds", "Mbit/s", "on the wire", "GB/h", "flushes", "flush s", "grown", "CPU s")
+_LEFT = {
+    "no image": "its creation has not ended, so it is no image; delete it, or write over it with --overwrite image",
+    "not finished": "the image is as after a power cut: its last phase is not complete, and the next program that "
+    "opens it for writing replays its log; --overwrite image makes it anew",
+}
+"""What to know about an image that was left before its end."""
 
 
 @contextmanager
@@ -77,6 +83,8 @@ def result_lines(request: BackupRequest, outcome: BackupOutcome) -> Iterator[str
     verified = sum(int(one.totals.get("verified_bytes", 0)) for one in outcome.phases)
     if verified:
         yield f"verified: {size_text(verified)} of {request.image.url} hold what the backups wrote"
+    if outcome.image in _LEFT:
+        yield f"{request.image.url}: {_LEFT[outcome.image]}"
     if outcome.state == "interrupted":
         yield f"interrupted; what was measured is kept: {outcome.run.path}"
     else:
@@ -116,6 +124,7 @@ def result_object(request: BackupRequest, outcome: BackupOutcome) -> str:
             "error": _error(outcome.error),
             "directory": str(outcome.run.path),
             "image": request.image.url,
+            "image_state": outcome.image,
             "kind": request.kind,
             "backup": request.data.model_dump(mode="json"),
             "phases": [
