@@ -194,7 +194,7 @@ pub fn smb_answers(data: &[u8]) {
     let address = SmbAddress::parse("smb://127.0.0.1:445/share/file").expect("an address");
     let mode = SmbMode { write: true, create_bytes: Some(FILE_BYTES as u64) };
     let credentials = SmbCredentials::of_user(Some("user"), Some("password"));
-    let options = SmbOptions { replacement_timeout_s: 0.3, ..SmbOptions::default() };
+    let options = SmbOptions { replacement_timeout_s: 0.0, ..SmbOptions::default() };
     let file = client.open(&mut driver, &address, &options, credentials, mode).expect("opens");
     let mut load = Load { driver, client, file, region, busy: [false; SLOTS as usize], submitted: 0 };
     for _ in 0..TURNS_MAX {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from linerate.analysis import summarise
 from linerate.report.page.sizes import size_lines
-from linerate.results import RunDirectory
+from linerate.results import RunDirectory, files
 
 from tests.cli.conftest import Done, linerate
 from tests.load.relay import Relay
@@ -214,7 +214,7 @@ def test_verified_writes_go_on_after_the_connection_was_cut(
     words = [word for key, value in settings.items() for word in ("--set", f"smb.{key}={value}")]
     with Relay(("127.0.0.1", server.port)) as relay:
         over = threading.Event()
-        dropping = threading.Thread(target=_drop_often, args=(relay, over))
+        dropping = threading.Thread(target=_drop_often, args=(relay, tmp_path / "cut", over))
         dropping.start()
         try:
             done = _run(text, f"smb://{USER}@{relay.portal}/share/cut.img", tmp_path / "cut", *words)
@@ -233,10 +233,13 @@ def test_verified_writes_go_on_after_the_connection_was_cut(
     assert _session(tmp_path / "cut")["durable_handle"] == (version if is_durable else "none")
 
 
-def _drop_often(relay: Relay, over: threading.Event) -> None:
-    """Before the run the file is opened to look at it, so no single moment would be right."""
-    while not over.wait(1.0):
-        relay.drop()
+def _drop_often(relay: Relay, run: Path, over: threading.Event) -> None:
+    """Drops connections once a second while the run has intervals: a file that is being opened is not tried again."""
+    spool = run / files.SPOOL
+    while not over.wait(0.1):
+        if spool.exists() and spool.stat().st_size > 0:
+            relay.drop()
+            over.wait(0.9)
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from linerate.backup import BackupJobSpec
 from linerate.errors import UserError
 from linerate.report.study.recommend import default_of, title_of, written
 from linerate.san import Link, Nic, Storage, Switch, load_topology
-from linerate.setting import Applier, Choice, OnOff
+from linerate.setting import Applier, Choice, Number, OnOff
 from linerate.settings import (
     USER_FABRIC,
     SanSetting,
@@ -69,13 +69,23 @@ def test_an_entry_is_complete_and_its_field_exists(setting: SanSetting) -> None:
 
 def test_settings_of_smb_sessions_accept_what_the_sessions_accept() -> None:
     for setting in smb.SETTINGS:
-        assert isinstance(setting.kind, Choice)
         assert setting.field is not None
-        for word in setting.kind.options:
-            assert getattr(SmbSpec.model_validate({setting.field.name: word}), setting.field.name) == word
+        name = setting.field.name
+        match setting.kind:
+            case Choice(options=options):
+                values: tuple[str | int | bool, ...] = options
+            case Number(least=least, most=most):
+                values = (least, most)
+                for beyond in (least - 1, most + 1):
+                    with pytest.raises(ValidationError):
+                        SmbSpec.model_validate({name: beyond})
+            case _:
+                values = (True, False)
+        for value in values:
+            assert getattr(SmbSpec.model_validate({name: value}), name) == value
+            check_setting(setting.name, value)
         with pytest.raises(ValidationError):
-            SmbSpec.model_validate({setting.field.name: "perhaps"})
-        check_setting(setting.name, setting.kind.options[0])
+            SmbSpec.model_validate({name: "perhaps"})
 
 
 @pytest.mark.parametrize(("name", "text"), EXAMPLES.items())
