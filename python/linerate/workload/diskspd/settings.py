@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from linerate.workload.diskspd.lexer import CommandLine
+from linerate.workload.diskspd.refused import why_refused
 from linerate.workload.diskspd.tables import (
     EXCLUSIVE,
     OPTIONS,
@@ -85,6 +86,7 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
     """The settings of a command; None after a problem was noted."""
     before = len(problems.errors)
     values: dict[str, str] = {}
+    given: list[tuple[str, str]] = []
     targets: list[str] = []
     words = iter(command.words)
     for word in words:
@@ -99,6 +101,9 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
             problems.error(command.place, f"{shorten(word)}: {command.tool} has no such option", "correct it")
         else:
             _take(command, row, word, words, values, problems)
+            given.append((row.letters, word[1 + len(row.letters) :]))
+    for what, accepted in why_refused(given) if command.tool == "diskspd" else ():
+        problems.error(command.place, f"diskspd: {what}", accepted)
     settings = _Reader(command, values, problems).settings()
     settings.targets = _targets(command, values, targets, problems)
     _check(settings, problems)
@@ -191,7 +196,7 @@ class _Reader:
         self._check_together(random_percent, write_percent)
         self._check_strides()
         data = self._values.get("data", "")
-        if data.isdigit() and int(data) < self._block_bytes:
+        if data and "," not in data and self._bytes(data, "data") < self._block_bytes:
             self._error(f"-Z{shorten(data)}: less than an I/O, which diskspd refuses", "write a larger size")
         if "," in data:
             self._error(
