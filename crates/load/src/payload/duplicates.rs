@@ -80,7 +80,13 @@ impl Duplicates {
         }
         // A ratio of 1 has no duplicates, whatever the sets.
         let own = Chance::percent(if spec.ratio <= 1.0 { 100.0 } else { own_percent });
-        Ok(Self { pattern, sets: sets as u64, own, key: volume.bytes().fold(0, |key, byte| mix(key ^ u64::from(byte))), seed: mix(seed) })
+        Ok(Self {
+            pattern,
+            sets: sets as u64,
+            own,
+            key: volume.bytes().fold(0, |key, byte| mix(key ^ u64::from(byte))),
+            seed: mix(seed),
+        })
     }
 
     /// The parts of units that a write covers.
