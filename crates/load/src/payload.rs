@@ -3,9 +3,13 @@
 //! Write buffers are filled once with random bytes (with the compressibility of the stream) and reused. Before each
 //! write the first 8 bytes of every 4 KiB get a new value, so that no two written pages are equal: an array with
 //! deduplication finds no duplicates. Slots share buffers if all of them together would be large; then the bytes of
-//! reads are not used. In verify mode every slot has its own buffers.
+//! reads are not used. In verify mode every slot has its own buffers. Data with duplicates are made anew for each write
+//! (`duplicates.rs`).
+
+pub(crate) mod duplicates;
 
 use crate::stream::rng::{Rng, Use};
+use duplicates::Duplicates;
 use linerate_io::{Region, RegionId, Seg};
 use std::{io, sync::Arc};
 
@@ -123,6 +127,22 @@ impl Buffers {
         for page in 0..u64::from(seg.len).div_ceil(PAGE_BYTES) {
             self.unique += 1;
             self.region.write(seg.offset + page * PAGE_BYTES, &self.unique.to_le_bytes());
+        }
+    }
+}
+
+impl Buffers {
+    /// Makes the data of a write at a byte of the volume, some of them duplicates.
+    pub(crate) fn make_duplicates(&mut self, seg: Seg, offset: u64, duplicates: &Duplicates) {
+        if self.payload == Payload::Zeros {
+            return;
+        }
+        for part in duplicates.parts(offset, seg.len.into()) {
+            self.unique += 1;
+            self.region.write(seg.offset + part.at, duplicates.bytes(part, self.unique));
+            for (at, stamp) in duplicates.stamps(part, self.unique) {
+                self.region.write(seg.offset + at, &stamp);
+            }
         }
     }
 }

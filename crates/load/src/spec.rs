@@ -279,6 +279,9 @@ pub struct StreamSpec {
     /// Written data compress about this many times to one; None: incompressible.
     #[serde(default)]
     pub compression_ratio: Option<f64>,
+    /// Written data have duplicates; None: no two pages are equal.
+    #[serde(default)]
+    pub dedup: Option<DedupSpec>,
 }
 
 impl StreamSpec {
@@ -306,6 +309,22 @@ pub enum SizeSpec {
         /// Step.
         align_bytes: u32,
     },
+}
+
+/// Duplicates in written data, as of vdbench's dedupratio=.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DedupSpec {
+    /// Units of a volume by different units.
+    pub ratio: f64,
+    /// Bytes of a unit.
+    pub unit_bytes: u32,
+    /// Sets of equal units, in percent of the units.
+    #[serde(default = "five")]
+    pub sets_percent: f64,
+    /// Their number on each volume, instead of a percentage.
+    #[serde(default)]
+    pub sets: Option<u64>,
 }
 
 /// How far a stride skips, evenly distributed.
@@ -430,6 +449,10 @@ fn default_outstanding() -> u32 {
 
 fn hundred() -> f64 {
     100.0
+}
+
+fn five() -> f64 {
+    5.0
 }
 
 fn one() -> u32 {

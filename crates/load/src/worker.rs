@@ -259,7 +259,12 @@ impl<D: Driver> Worker<D> {
                     Some(expected) => {
                         expected.stamp(self.buffers.region(), data.offset, shot.offset, shot.len);
                     }
-                    None => self.buffers.make_unique(data),
+                    None => match &flow.duplicates {
+                        Some(made) => {
+                            self.buffers.make_duplicates(data, volume.first_byte + shot.offset, made);
+                        }
+                        None => self.buffers.make_unique(data),
+                    },
                 }
                 data
             }

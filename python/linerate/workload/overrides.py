@@ -165,7 +165,8 @@ class Overrides:
 
     def _change(self, run: PlannedRun, made: dict[int, VolumeSpec]) -> PlannedRun:
         spec = self._with_times(run.spec)
-        timing_text = run.timing_text if spec == run.spec else ""
+        ends_when_done = not spec.warmup_s and replace(run, spec=spec).ends_when_done
+        timing_text = run.timing_text if spec == run.spec or ends_when_done else ""
         update: dict[str, Any] = {"volumes": self._volumes(spec.volumes, made)}
         for key in ("seed", "verify", "workers", "cpus", "driver", "wait"):
             if (value := getattr(self, key)) is not None:

@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.hosts import LoadHosts
 from linerate.workload.spec import RATE_IOPS_MAX, OpenArrival, RunSpec, StreamSpec
 
 RUNS_MAX = 10_000
 """Runs of one plan: a week of runs of a minute. Lists that are multiplied soon come to years."""
+UNTIL_DONE_S = 360_000.0
+"""Elapsed time of a run that ends when its work is done: longer than any."""
 UNCONTROLLED = "Uncontrolled MAX"
 CONTROLLED = "Controlled MAX"
 
@@ -110,6 +113,13 @@ class PlannedRun:
     """`file:line` of the run's definition."""
 
     @property
+    def ends_when_done(self) -> bool:
+        """Its work ends it, at a time that is not known before."""
+        if isinstance(self.spec, FilesLoadSpec) and self.spec.files.elapsed_s is None:
+            return True
+        return self.spec.elapsed_s == UNTIL_DONE_S
+
+    @property
     def banner(self) -> str:
         """The line that vdbench prints when a run starts."""
         loops = " ".join(f"{keyword}={text}" for keyword, text in self.loops) or "None"
@@ -194,8 +204,12 @@ class RunPlan:
 
     @property
     def seconds(self) -> float:
-        """Time that all steps take, with pauses and warm-up; curve points that are dropped take less."""
-        return sum(run.pause_s + run.spec.warmup_s + run.spec.elapsed_s for run in self.steps())
+        """Time that all steps take, with pauses and warm-up; curve points that are dropped take less. Runs that end
+        when their work is done count with their pause alone."""
+        return sum(
+            run.pause_s + (0.0 if run.ends_when_done else run.spec.warmup_s + run.spec.elapsed_s)
+            for run in self.steps()
+        )
 
     def rewind(self) -> None:
         """Forgets all results; the next call of `next` gives the first run."""

@@ -306,9 +306,9 @@ class HitArea(FrozenSpec):
 
 _RARE = (
     *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes", "read_back"),
-    "think_time",
+    *("think_time", "dedup"),
 )
-"""Keys of a stream that only job files of fio use."""
+"""Keys of a stream that few workload files use."""
 
 
 class ThinkTime(FrozenSpec):
@@ -317,6 +317,18 @@ class ThinkTime(FrozenSpec):
     pause_s: NonNegativeFloat
     after_ios: PositiveInt = 1
     """After so many I/Os of the slot."""
+
+
+class DedupSpec(FrozenSpec):
+    """Duplicates in written data, by vdbench's rules. They are within a volume; the place of a unit decides them."""
+
+    ratio: float = Field(ge=1, le=1e9)
+    """Units of a volume by different units."""
+    unit_bytes: int = Field(ge=512, le=16 << 20, multiple_of=512)
+    sets_percent: Percent = 5.0
+    """Sets of equal units, in percent of the units of a volume."""
+    sets: PositiveInt | None = None
+    """Their number on each volume, instead of a percentage."""
 
 
 class StreamSpec(FrozenSpec):
@@ -364,6 +376,8 @@ class StreamSpec(FrozenSpec):
     """Each slot pauses after its I/Os."""
     compression_ratio: PositiveFloat | None = None
     """Write data compresses about n:1; null: incompressible."""
+    dedup: DedupSpec | None = None
+    """Write data has duplicates; null: no two pages are equal."""
 
     @model_serializer(mode="wrap")
     def _rare_keys_where_they_are_used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

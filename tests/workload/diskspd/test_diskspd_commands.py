@@ -187,10 +187,6 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("diskspd -s4K x", "less than an I/O, so that they overlap"),
         ("diskspd -s100000 x", "not a multiple of 512"),
         ("diskspd -Zabc x", "'abc': no size"),
-        ("diskspd -f1G -f2G x", "-f2G: given twice"),
-        ("diskspd -g100 -x x", "-g with -x"),
-        ("diskspd -n -a0,1 x", "-a with -n"),
-        ("diskspd -I9 x", "-I9: diskspd refuses it"),
         ("diskspd -p x", "-p is not supported"),
         ("diskspd -Sm x", "memory-mapped"),
         ("diskspd -b1000 x", "not a multiple of 512"),
@@ -224,6 +220,22 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("diskspd -t9999 x", "9,999 threads with 2 I/Os each"),
         ("diskspd -o2 -i10 -j50 x", "a thread pauses as a whole"),
         ("diskspd -Z1M,file.bin x", "write data from a file"),
+        ("diskspd -Zabc x", "data 'abc': no size"),
+        ("diskspd -b8K -Z4K x", "-Z4K: less than an I/O"),
+        ("diskspd -f1G -f2G x", "-f twice"),
+        ("diskspd -r4K -r8K x", "-r twice"),
+        ("diskspd -rs50 -rs60 x", "-rs twice"),
+        ("diskspd -n -a0,1 x", "-n with -a"),
+        ("diskspd -I9 x", "-I9, which diskspd refuses"),
+        ("diskspd -fx x", "end 'x': no size"),
+        ("diskspd -frq x", "-frq, which diskspd refuses"),
+        ("diskspd -g0 x", "-g0: rate 0"),
+        ("diskspd -o1 -i0 -j0 x", "-j0: pause 0"),
+        ("diskspd -t2 -T0 x", "-T0: distance of the threads 0"),
+        ("diskspd -vx x", "-vx, which diskspd refuses"),
+        ("diskspd -R x", "-R, which diskspd refuses"),
+        ("diskspd -e x", "-e, which diskspd refuses"),
+        ("diskspd -aq x", "-aq, which diskspd refuses"),
         ("diskspd -b8K", "command line: diskspd: no file or drive"),
         ("diskspd", "no file or drive"),
         ("sqlio -kR -f64 x", "stripes are not made"),
@@ -240,6 +252,11 @@ def test_refusals_have_their_reason(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert words in refusal(line).message
+
+
+def test_what_diskspd_takes_is_taken() -> None:
+    line = "diskspd -n -ag -frs -I3 -vs -Rxml -eNETWORK -es -x -C0 -D500 -rs100 -rs50 -r8K -Z64K x"
+    assert only_run(command(line)).streams[0].random_percent == 50
 
 
 def test_every_refused_option_says_why() -> None:

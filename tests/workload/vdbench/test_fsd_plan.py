@@ -117,6 +117,27 @@ def test_rates_are_innermost(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ("depth=2,width=2,files=3,size=8k", "until it has 12 files, 96k"),
+        ("depth=2,width=2,files=3,size=8k,distribution=all", "until it has 18 files, 144k"),
+        ("depth=1,width=1,files=1000,size=(4k,50,12345,50)", "until it has 1,000 files, about 7.84m"),
+        ("depth=1,width=1,files=1000,size=8k,totalsize=1m", "until it has 128 files, about 1m"),
+    ],
+)
+def test_a_format_has_no_length_and_says_what_it_makes(read: Read, fields: str, told: str) -> None:
+    plan = _read(
+        read, f"fsd=fsd1,anchor=/data/a,{fields}\n" + FWD + RD.replace("elapsed", "format=yes,elapsed")
+    )
+    making, measuring = plan.steps()
+    assert f"; {told}; " in making.banner
+    assert (making.ends_when_done, measuring.ends_when_done, plan.seconds) == (True, False, 60)
+    (making, _) = Overrides(elapsed_s=5).apply(plan).steps()
+    assert f"; {told}; " in making.banner
+    assert making.ends_when_done
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         (FSD.replace("/data/a", "smb://nas/share") + FWD + RD, "w.vdb:1: fsd=fsd1: anchor=smb://nas/share"),
@@ -125,7 +146,9 @@ def test_rates_are_innermost(read: Read) -> None:
         (FSD + FWD.replace("threads", "stopafter=5,threads") + RD, "stopafter= with fileio=sequential"),
         (FSD + FWD.replace("threads", "fileselect=skewed,threads") + RD, "fileselect=skewed: not supported"),
         (FSD + FWD + RD.replace("max", "curve"), "curve is not supported for FWDs"),
+        (FSD + FWD + RD.replace("max", "50%"), "fwdrate=50%: a rate in percent is not supported for FWDs"),
         (FSD + FWD + RD.replace("fwdrate=max,", ""), "rd=rd1: no fwdrate"),
+        ("dedupratio=2,dedupunit=4k\n" + FSD + FWD + RD, "dedupratio= with FSDs is not supported"),
         (FSD + FWD + RD.replace("elapsed", "format=complete,elapsed"), "complete is not supported"),
         (FSD + FWD + RD.replace("elapsed", "iorate=5,elapsed"), "goes with WDs"),
         (FSD + FWD.replace("fsd=fsd1", "fsd=fsd9") + RD, "there is no such fsd"),

@@ -77,3 +77,12 @@ def test_a_missing_anchor_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "create_anchors=yes" in done.stderr
     assert not (tmp_path / "anchor").exists()
+
+
+def test_a_dry_run_says_which_runs_have_no_known_length(tmp_path: Path) -> None:
+    done = _run(tmp_path, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "RD=format_for_rd1; I/O rate: max; until it has 12 files, about 96k; " in done.stdout
+    assert done.stdout.splitlines()[-1] == "2 runs, 1 of unknown length, the others 5 s"
+    only = _run(tmp_path, "--dry-run", text=TEXT.replace("format=yes", "format=only"))
+    assert only.stdout.splitlines()[-1] == "1 run, of unknown length"

@@ -9,7 +9,7 @@ use super::{
 };
 use linerate_blame::Blame;
 use linerate_io::blocking::{self, EntryKind};
-use std::{path::Path, sync::Barrier};
+use std::path::Path;
 
 /// While another thread makes the folder above.
 const PARENT_WAIT_NS: u64 = 50_000;
@@ -35,7 +35,7 @@ pub(super) fn is_of_a_structure(name: &str, kind: EntryKind) -> bool {
 
 impl FileThread<'_> {
     /// Carries out this thread's part. `is_first`: of the threads of its structure.
-    pub(super) fn format(&mut self, format: FormatSpec, is_first: bool, barrier: &Barrier) {
+    pub(super) fn format(&mut self, format: FormatSpec, is_first: bool) {
         if is_first {
             let anchor = self.tree.anchor.clone();
             if format.delete {
@@ -43,11 +43,11 @@ impl FileThread<'_> {
             }
             let _ = self.look();
         }
-        barrier.wait();
+        self.shared.end_part(1);
         if format.folders {
             self.make_folders();
         }
-        barrier.wait();
+        self.shared.end_part(2);
         if format.files {
             self.make_files();
         }

@@ -30,7 +30,7 @@ fn work(shared: &Shared, work: usize, is_first: bool) {
     let index = shared.next_thread.fetch_add(1, SeqCst) as usize;
     let mut thread = FileThread::new(shared, work, index);
     match shared.spec.format {
-        Some(format) => thread.format(format, is_first, &shared.barrier),
+        Some(format) => thread.format(format, is_first),
         None => thread.run(),
     }
     if shared.live_of[work].fetch_sub(1, SeqCst) == 1 {
@@ -43,6 +43,7 @@ fn work(shared: &Shared, work: usize, is_first: bool) {
 
 /// Starts the threads of the workloads.
 fn start_threads(shared: &Arc<Shared>) -> Result<(), RunError> {
+    let mut running = 0;
     for (work, spec) in shared.spec.workloads.iter().enumerate() {
         for number in 0..spec.threads {
             let mine = Arc::clone(shared);
@@ -51,8 +52,13 @@ fn start_threads(shared: &Arc<Shared>) -> Result<(), RunError> {
                 .stack_size(256 << 10)
                 .spawn(move || self::work(&mine, work, number == 0));
             if let Err(error) = started {
-                return Err(RunError::Host(format!("cannot start a thread: {error}; use fewer threads")));
+                return Err(RunError::Host(format!(
+                    "this host starts only {running} of {} threads: {error}; write fewer threads=, or raise the \
+                     limit: ulimit -u and -v, pids.max of the cgroup, kernel.threads-max or vm.max_map_count",
+                    shared.threads
+                )));
             }
+            running += 1;
         }
     }
     Ok(())
@@ -77,7 +83,7 @@ pub(super) fn collect(shared: &Arc<Shared>, sender: &Sender<FilesMessage>) {
             drain(shared).map_or(ended, RunOutcome::Failed)
         }
         Err(error) => {
-            // Threads that wait for the missing ones at a part of a format stay until the process ends.
+            // Threads that wait at a part of a format for those that are missing end too.
             shared.signal.stop();
             RunOutcome::Failed(error)
         }

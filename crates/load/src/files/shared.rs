@@ -16,8 +16,8 @@ use linerate_io::{
 use std::{
     path::Path,
     sync::{
-        Arc, Barrier,
-        atomic::{AtomicU64, AtomicUsize},
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
 };
 
@@ -33,7 +33,9 @@ pub(super) struct Shared {
     /// Threads that work, in all and by workload.
     pub(super) live: AtomicUsize,
     pub(super) live_of: Vec<AtomicUsize>,
-    pub(super) barrier: Barrier,
+    /// Threads in all, and how often one has ended a part of a format.
+    pub(super) threads: usize,
+    pub(super) parts_ended: AtomicUsize,
     pub(super) next_thread: AtomicU64,
 }
 
@@ -84,13 +86,23 @@ impl Shared {
             recorder: Recorder::new(&spec),
             live: AtomicUsize::new(threads.clone().sum()),
             live_of: threads.clone().map(AtomicUsize::new).collect(),
-            barrier: Barrier::new(threads.sum()),
+            threads: threads.sum(),
+            parts_ended: AtomicUsize::new(0),
             next_thread: AtomicU64::new(0),
             trees,
             spec,
             signal,
             start,
         })
+    }
+
+    /// Ends a part of a format: waits until all threads have ended so many parts, or the run is over.
+    pub(super) fn end_part(&self, parts: usize) {
+        let all = self.threads * parts;
+        if self.parts_ended.fetch_add(1, SeqCst) + 1 == all {
+            self.signal.notify();
+        }
+        self.signal.wait_for(|| self.parts_ended.load(SeqCst) >= all);
     }
 
     /// Seconds since the start.

@@ -34,6 +34,14 @@ impl Signal {
         self.is_stopped.load(Relaxed)
     }
 
+    /// Waits until a condition holds, of which [`Self::notify`] tells, or the run is over.
+    pub(super) fn wait_for(&self, holds: impl Fn() -> bool) {
+        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        while !holds() && !self.is_stopped() {
+            guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Waits at most so long. Returns whether the run is over.
     pub(super) fn wait(&self, ns: u64) -> bool {
         let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,5 +49,38 @@ impl Signal {
             drop(self.changed.wait_timeout(guard, Duration::from_nanos(ns)));
         }
         self.is_stopped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Signal;
+    use std::{
+        sync::atomic::{AtomicBool, Ordering::SeqCst},
+        thread,
+    };
+
+    #[test]
+    fn a_wait_for_what_never_holds_ends_with_the_run() {
+        let signal = Signal::default();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| signal.wait_for(|| false));
+            signal.notify();
+            thread::yield_now();
+            assert!(!waits.is_finished());
+            signal.stop();
+        });
+        assert!(signal.is_stopped());
+    }
+
+    #[test]
+    fn a_wait_ends_when_its_condition_holds() {
+        let (signal, holds) = (Signal::default(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| signal.wait_for(|| holds.load(SeqCst)));
+            holds.store(true, SeqCst);
+            signal.notify();
+        });
+        assert!(!signal.is_stopped());
     }
 }

@@ -2,8 +2,8 @@
 
 use super::options::{multipath_options, session_options, smb_options};
 use super::{
-    ArrivalSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse, SizeSpec, StreamSpec, VerifyMode,
-    VolumeSpec,
+    ArrivalSpec, DedupSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse, SizeSpec, StreamSpec,
+    VerifyMode, VolumeSpec,
 };
 use std::collections::HashSet;
 use thiserror::Error;
@@ -68,6 +68,11 @@ impl RunSpec {
             "read_back compares what it reads: turn verify on",
         )?;
         if self.verify == VerifyMode::On {
+            require(
+                !self.streams.iter().any(|stream| stream.dedup.is_some()),
+                "verify",
+                "data with duplicates cannot be checked: leave dedup out",
+            )?;
             require(
                 !self.volumes.iter().any(|volume| volume.shares_device),
                 "verify",
@@ -186,6 +191,7 @@ impl StreamSpec {
         let ordered = self.stride.is_none_or(|stride| stride.min_bytes <= stride.max_bytes);
         require(ordered, &format!("{key}.stride"), "min_bytes is larger than max_bytes")?;
         self.check_of_fio(key)?;
+        self.dedup.map_or(Ok(()), |dedup| dedup.check(&format!("{key}.dedup")))?;
         let hit_is_whole = self.hit_area.is_none_or(|hit| hit.bytes >= u64::from(self.largest_io_bytes()));
         require(hit_is_whole, &format!("{key}.hit_area.bytes"), "must hold at least one I/O")?;
         for (name, range) in [("range", &self.range), ("hotband", &self.hotband)] {
@@ -250,6 +256,17 @@ impl SizeSpec {
         }
         let (smallest, largest) = self.bounds();
         require(smallest > 0 && largest <= SIZE_MAX, key, "sizes must lie between 1 byte and 1 GiB")
+    }
+}
+
+impl DedupSpec {
+    fn check(self, key: &str) -> Result<(), SpecError> {
+        between(&format!("{key}.ratio"), self.ratio, 1.0, 1e9)?;
+        between(&format!("{key}.sets_percent"), self.sets_percent, 0.0, 100.0)?;
+        require(self.sets != Some(0), &format!("{key}.sets"), "must not be 0")?;
+        let unit = &format!("{key}.unit_bytes");
+        require(self.unit_bytes > 0 && self.unit_bytes.is_multiple_of(512), unit, "needs a multiple of 512")?;
+        require(self.unit_bytes <= 16 << 20, unit, "at most 16 MiB")
     }
 }
 

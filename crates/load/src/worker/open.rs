@@ -11,7 +11,10 @@ use crate::{
     backend::{self, BackendKind, Backends, OpenError, OpenedVolume},
     error::RunError,
     facts::{Facts, VolumeFacts},
-    payload::{Buffers, Payload},
+    payload::{
+        Buffers, Payload,
+        duplicates::{Duplicates, Pattern},
+    },
     plan::{FlowPlan, RunPlan},
     record::{
         message::WorkerMessage,
@@ -167,6 +170,8 @@ struct WorkerBuilder<'a> {
     plans: Vec<FlowPlan>,
     /// Compression ratios in use.
     ratios: Vec<f64>,
+    /// Those of streams with duplicates.
+    patterns: Vec<Pattern>,
     flows: Vec<Flow>,
     volumes: Vec<Volume>,
     /// Largest read and write of every slot.
@@ -180,6 +185,7 @@ impl<'a> WorkerBuilder<'a> {
             setup,
             plans: setup.plan.flows_of(setup.index),
             ratios: ratios(&setup.spec.streams),
+            patterns: Vec::new(),
             flows: Vec::new(),
             volumes: Vec::new(),
             slot_sizes: Vec::new(),
@@ -247,6 +253,7 @@ impl<'a> WorkerBuilder<'a> {
         let sequence = Sequence::new(stream, name, size_bytes, opened.block_bytes)
             .map_err(|error| user(format!("stream {}: {error}", stream.name)))?;
         let ratio = self.ratios.iter().position(|ratio| ratio.total_cmp(&ratio_of(stream)).is_eq());
+        let duplicates = self.duplicates(stream, &spec.volumes[plan.volume as usize].name, size_bytes)?;
         self.flows.push(Flow {
             stream: plan.stream,
             volume: self.volumes.len() as u32,
@@ -259,12 +266,32 @@ impl<'a> WorkerBuilder<'a> {
             in_flight: 0,
             backlog: 0,
             ratio: ratio.unwrap_or(0) as u32,
+            duplicates,
             think: stream.think_time.map(|think| ThinkTime {
                 pause_ns: (think.pause_s * 1e9) as Nanos,
                 after_ios: think.after_ios,
             }),
         });
         Ok(())
+    }
+
+    /// What makes the duplicates in the data of a stream, if it has any.
+    fn duplicates(
+        &mut self,
+        stream: &StreamSpec,
+        volume: &str,
+        size_bytes: u64,
+    ) -> Result<Option<Box<Duplicates>>, OpenError> {
+        let Some(dedup) = stream.dedup else { return Ok(None) };
+        let (unit, ratio, seed) = (dedup.unit_bytes.into(), ratio_of(stream), self.setup.spec.seed);
+        let known = self.patterns.iter().find(|pattern| pattern.is_of(unit, ratio)).cloned();
+        let pattern = known.unwrap_or_else(|| {
+            self.patterns.push(Pattern::new(unit, ratio));
+            self.patterns[self.patterns.len() - 1].clone()
+        });
+        let made = Duplicates::new(dedup, pattern, size_bytes, (seed, volume));
+        made.map(|made| Some(Box::new(made)))
+            .map_err(|error| user(format!("stream {}: {error}", stream.name)))
     }
 }
 

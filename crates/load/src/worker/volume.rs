@@ -2,6 +2,7 @@
 
 use super::{control::Control, pause::ThinkTime};
 use crate::{
+    payload::duplicates::Duplicates,
     spec::ShareMode,
     stream::{Sequence, Shot, arrival::Arrivals, share::Turns},
     verify::Expected,
@@ -27,6 +28,8 @@ pub(crate) struct Flow {
     pub(crate) backlog: u64,
     /// Which write buffers it uses.
     pub(crate) ratio: u32,
+    /// Of a stream whose data have duplicates.
+    pub(super) duplicates: Option<Box<Duplicates>>,
     pub(super) think: Option<ThinkTime>,
 }
 

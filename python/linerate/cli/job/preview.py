@@ -13,7 +13,7 @@ from linerate.plural import plural
 from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown
-from linerate.workload import RunPlan, RunSpec, VolumeSpec
+from linerate.workload import PlannedRun, RunPlan, RunSpec, VolumeSpec
 from linerate.workload.fewer import only
 from linerate.workload.hosts import LoadHosts
 from linerate.workload.url import is_remote
@@ -46,7 +46,16 @@ def preview(plan: RunPlan, loader: Loader | None, dealt: LoadHosts | None = None
         typer.echo(line)
     for run in runs:
         typer.echo(run.banner)
-    typer.echo(f"{plural(len(plan), 'run')}, {duration_text(plan.seconds)}")
+    typer.echo(f"{plural(len(plan), 'run')}, {_length_text(runs, plan.seconds)}")
+
+
+def _length_text(runs: Sequence[PlannedRun], seconds: float) -> str:
+    """How long the runs take; those that end when their work is done are named apart."""
+    open_ended = sum(run.ends_when_done for run in runs)
+    if not open_ended:
+        return duration_text(seconds)
+    unknown = f"{open_ended} of unknown length" if open_ended > 1 or len(runs) > 1 else "of unknown length"
+    return f"{unknown}, the others {duration_text(seconds)}" if open_ended < len(runs) else unknown
 
 
 def _dealt(specs: Sequence[RunSpec], hosts: LoadHosts) -> list[RunSpec]:

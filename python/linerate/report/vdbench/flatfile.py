@@ -109,7 +109,7 @@ def _asked(record: StepRecord, version: str) -> dict[str, str]:
         "lunsize": f"{size / 2**30:.4f}" if size else _NOT_KNOWN,
         "version": "".join(version.split()),
         "compratio": _common(stream.get("compression_ratio") for stream in streams),
-        "dedupratio": _NOT_KNOWN,
+        "dedupratio": _common((stream.get("dedup") or {}).get("ratio") for stream in streams),
     }
 
 

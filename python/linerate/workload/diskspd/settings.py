@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from linerate.workload.diskspd.lexer import CommandLine
+from linerate.workload.diskspd.refused import why_refused
 from linerate.workload.diskspd.tables import (
     EXCLUSIVE,
     OPTIONS,
@@ -24,8 +25,6 @@ SECTOR_BYTES = 512
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
 _NEVER_ZERO = ("size_bytes", "random_grid", "stride", "interlocked_stride")
-_ONCE = ("end_bytes",)
-"""Options that diskspd takes once."""
 _NUMBER_MAX = 1 << 62
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
@@ -89,6 +88,7 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
     """The settings of a command; None after a problem was noted."""
     before = len(problems.errors)
     values: dict[str, str] = {}
+    given: list[tuple[str, str]] = []
     targets: list[str] = []
     words = iter(command.words)
     for word in words:
@@ -103,6 +103,9 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
             problems.error(command.place, f"{shorten(word)}: {command.tool} has no such option", "correct it")
         else:
             _take(command, row, word, words, values, problems)
+            given.append((row.letters, word[1 + len(row.letters) :]))
+    for what, accepted in why_refused(given) if command.tool == "diskspd" else ():
+        problems.error(command.place, f"diskspd: {what}", accepted)
     settings = _Reader(command, values, problems).settings()
     settings.targets = _targets(command, values, targets, problems)
     _check(settings, problems)
@@ -121,11 +124,6 @@ def _take(
     value = word[1 + len(row.letters) :]
     if row.effect is OptionEffect.REFUSED:
         problems.error(command.place, f"{shorten(word)} is not supported: {row.meaning}")
-    elif row.values and value not in row.values:
-        accepted = f"write one of {', '.join(f'-{row.letters}{one}' for one in row.values)}"
-        problems.error(command.place, f"{shorten(word)}: {command.tool} refuses it", accepted)
-    elif row.effect is OptionEffect.NONE and row.key:
-        values[row.key] = value
     elif row.effect is OptionEffect.DOES:
         if not value and command.tool == "sqlio" and row.form is not ValueForm.NOTHING:
             value = next(words, "")  # sqlio takes the next word
@@ -142,9 +140,7 @@ def _take(
         elif row.key == "caching":
             values[row.key] = values.get(row.key, "") + (value or "u")
         else:
-            if row.key in values and row.key in _ONCE:
-                problems.error(command.place, f"{shorten(word)}: given twice", f"write one -{row.letters}")
-            elif values.get(row.key, value) != value:
+            if values.get(row.key, value) != value:
                 problems.notice(command.place, f"{shorten(word)}: given twice; the last one counts")
             values[row.key] = value
 

@@ -36,8 +36,7 @@ class ValueForm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommandOption:
-    """One row. letters: as behind the `-`. key: the field of the command that gets the value; empty: none. values: all
-    that the tool takes; empty: any of the form."""
+    """One row. letters: as behind the `-`. key: the field of the command that gets the value; empty: none."""
 
     tool: ToolName
     letters: str
@@ -45,22 +44,14 @@ class CommandOption:
     meaning: str
     effect: OptionEffect = OptionEffect.DOES
     key: str = ""
-    values: tuple[str, ...] = ()
 
 
 def _does(tool: ToolName, letters: str, form: ValueForm, key: str, meaning: str) -> CommandOption:
     return CommandOption(tool, letters, form, meaning, OptionEffect.DOES, key)
 
 
-def _none(
-    tool: ToolName,
-    letters: str,
-    meaning: str,
-    form: ValueForm = ValueForm.ANYTHING,
-    key: str = "",
-    values: tuple[str, ...] = (),
-) -> CommandOption:
-    return CommandOption(tool, letters, form, meaning, OptionEffect.NONE, key, values)
+def _none(tool: ToolName, letters: str, meaning: str, form: ValueForm = ValueForm.ANYTHING) -> CommandOption:
+    return CommandOption(tool, letters, form, meaning, OptionEffect.NONE)
 
 
 def _refused(tool: ToolName, letters: str, reason: str) -> CommandOption:
@@ -103,11 +94,11 @@ OPTIONS: tuple[CommandOption, ...] = (
     _none("diskspd", "R", "form of the results: `--diskspd-xml`"),
     _none("diskspd", "v", "more messages", ValueForm.NOTHING),
     _none("diskspd", "P", "progress"),
-    _none("diskspd", "a", "CPUs of the threads: `--cpus`", key="affinity"),
-    _none("diskspd", "n", "CPUs of the threads: `--cpus`", ValueForm.NOTHING, key="no_affinity"),
+    _none("diskspd", "a", "CPUs of the threads: `--cpus`"),
+    _none("diskspd", "n", "CPUs of the threads: `--cpus`", ValueForm.NOTHING),
     _none("diskspd", "l", "pages of the buffers", ValueForm.NOTHING),
-    _none("diskspd", "x", "how Windows reports an I/O", ValueForm.NOTHING, key="completion_routines"),
-    _none("diskspd", "I", "priority of the I/Os in Windows", values=("1", "2", "3")),
+    _none("diskspd", "x", "how Windows reports an I/O", ValueForm.NOTHING),
+    _none("diskspd", "I", "priority of the I/Os in Windows"),
     _none("diskspd", "e", "event tracing of Windows"),
     _refused("diskspd", "N", "memory-mapped I/O is not made"),
     _refused("diskspd", "O", "a queue that several targets share is not made; write -o"),
@@ -148,8 +139,6 @@ EXCLUSIVE: tuple[tuple[str, str], ...] = (
     ("thread_stride_bytes", "random_grid"),
     ("thread_stride_bytes", "random_percent"),
     ("all_threads", "threads"),
-    ("affinity", "no_affinity"),
-    ("rate", "completion_routines"),
 )
 """Keys of options that diskspd 2.2 refuses together."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -49,6 +50,26 @@ class StructureSpec(FrozenSpec):
     """Of these, only so many bytes are used, chosen at random. A format ignores it."""
     create_anchor: bool = False
     """Make the anchor and its parents."""
+
+    @property
+    def file_count(self) -> int:
+        """Files of the whole structure; with `total_bytes` about as many as fit."""
+        deepest: int = self.width**self.depth
+        folders = sum(self.width**level for level in range(1, self.depth + 1))
+        files = self.files * (deepest if self.files_in == "bottom" else folders)
+        return min(files, math.ceil(self.total_bytes / self._mean_size)) if self.total_bytes else files
+
+    @property
+    def mean_bytes(self) -> int:
+        """Bytes of all these files, by the mean of their sizes."""
+        return self.total_bytes or round(self.file_count * self._mean_size)
+
+    @property
+    def _mean_size(self) -> float:
+        weight = math.fsum(percent for _, percent in self.sizes)
+        if not weight:
+            return float(self.sizes[0][0])
+        return math.fsum(size * percent for size, percent in self.sizes) / weight
 
 
 class FileWorkSpec(FrozenSpec):

@@ -10,13 +10,19 @@ from linerate.workload.fio.parts import files_of, shares_of, uses_of
 from linerate.workload.fio.verify import VerifyUse
 from linerate.workload.fio.volumes import JobVolumes, file_name, unused_name
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import RUNS_MAX, UNCONTROLLED, PlannedJob, PlannedRun, PlanStep, Rate
+from linerate.workload.plan import (
+    RUNS_MAX,
+    UNCONTROLLED,
+    UNTIL_DONE_S,
+    PlannedJob,
+    PlannedRun,
+    PlanStep,
+    Rate,
+)
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunLimits, RunSpec, StreamSpec
 from linerate.workload.units import number_text
 
-_TO_END_S = 360_000.0
-"""Long enough for any amount: the run ends when it is moved."""
 _INTERVALS_S = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001)
 _RANDOM_MAP = "random places may repeat before all have been used, as with norandommap"
 
@@ -82,6 +88,7 @@ def _step(
         limits=ended[1],
     )
     _note_places(jobs, problems)
+    span = "until its size is moved" if elapsed_s == UNTIL_DONE_S else f"elapsed={number_text(elapsed_s)}"
     warmup_text = f" warmup={number_text(warmup_s)}" if warmup_s else ""
     limits = [job.error_limit for job in jobs if job.error_limit is not None]
     run = PlannedRun(
@@ -89,7 +96,7 @@ def _step(
         name=name,
         label=label,
         rate_text=number_text(rate.value) if rate.kind == "fixed" else UNCONTROLLED,
-        timing_text=f"elapsed={number_text(elapsed_s)}{warmup_text}",
+        timing_text=f"{span}{warmup_text}",
         pause_s=jobs[0].delay_s,
         start_commands=tuple(dict.fromkeys(command for job in jobs for command in job.start_commands)),
         end_commands=tuple(dict.fromkeys(command for job in jobs for command in job.end_commands)),
@@ -158,7 +165,7 @@ def _times(jobs: Sequence[FioJob], problems: Problems) -> tuple[float, float] | 
     first = jobs[0]
     if first.time_based and first.runtime_s is None:
         problems.error(first.place, f"[{first.name}]: time_based without runtime=", "write runtime=60s")
-    return (first.runtime_s or _TO_END_S, first.ramp_s) if len(problems.errors) == before else None
+    return (first.runtime_s or UNTIL_DONE_S, first.ramp_s) if len(problems.errors) == before else None
 
 
 def _with_rates(

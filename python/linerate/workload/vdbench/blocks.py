@@ -181,7 +181,7 @@ class _BlockReader:
             if keyword is None:
                 self._unknown(instance.block, parameter)
                 continue
-            if (keyword.name, parameter.value) == ("dedupratio", "1"):
+            if instance.block is not Block.GENERAL and (keyword.name, parameter.value) == ("dedupratio", "1"):
                 self._problems.notice(parameter.place, f"{parameter.text}: no effect, 1 means no duplicates")
                 continue
             if instance.block is Block.GENERAL and (keyword.name, parameter.value) == ("journal", "no"):

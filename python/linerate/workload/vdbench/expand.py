@@ -23,18 +23,24 @@ from typing import Any, Literal, cast
 
 from linerate.workload.hosts import LoadHosts
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
+from linerate.workload.plan import (
+    CONTROLLED,
+    RUNS_MAX,
+    UNCONTROLLED,
+    UNTIL_DONE_S,
+    PlannedRun,
+    PlanStep,
+    Rate,
+)
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunLimits, RunSpec, SizeMix, StreamSpec
 from linerate.workload.units import number_text
 from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd
-from linerate.workload.vdbench.streams import StreamContext, make_streams
+from linerate.workload.vdbench.streams import StreamContext, dedup_of, make_streams
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE, matches
 from linerate.workload.vdbench.volumes import VolumeMaker
 
-_FORMAT_ELAPSED_S = 360_000.0
-"""Long enough for any fill: the run ends at the end of the volumes."""
 _TOTAL_SIZES = 100
 """A maxdata below this is a number of total SD sizes, else bytes."""
 
@@ -62,7 +68,7 @@ def expand(
         return [], None
     steps = [step for rd in workload.rds for step in expander.steps_of(rd)]
     if workload.general.format_sds and steps:
-        steps.insert(0, _format_step(steps, workload.general))
+        steps.insert(0, _format_step(steps, workload.general, len(workload.sds)))
     return steps, workload.hosts.load_hosts(expander.urls, expander.streams)
 
 
@@ -390,8 +396,8 @@ def _with_rate_label(run: PlannedRun, rate: float) -> PlannedRun:
     return replace(run, label=label, spec=run.spec.model_copy(update={"name": label}))
 
 
-def _format_step(steps: Sequence[PlanStep], general: General) -> PlanStep:
-    """Sequential writes over every volume of the plan, to its end."""
+def _format_step(steps: Sequence[PlanStep], general: General, sds: int) -> PlanStep:
+    """Sequential writes over every volume of the plan, to its end. sds: their number in the file."""
     volumes = {volume.name: volume for step in steps for volume in step.run.spec.volumes}
     update: dict[str, Any] = {"durable_writes": False}
     first = steps[0].run
@@ -402,6 +408,7 @@ def _format_step(steps: Sequence[PlanStep], general: General) -> PlanStep:
         read_percent=0,
         random_percent=0,
         stop_at_end=True,
+        dedup=dedup_of(general, sds),
     )
     spec = first.spec.model_copy(
         update={
@@ -409,7 +416,7 @@ def _format_step(steps: Sequence[PlanStep], general: General) -> PlanStep:
             "volumes": tuple(volume.model_copy(update=update) for volume in volumes.values()),
             "streams": (stream,),
             "warmup_s": 0.0,
-            "elapsed_s": _FORMAT_ELAPSED_S,
+            "elapsed_s": UNTIL_DONE_S,
             "interval_s": 1.0,
             "verify": "off",
             "shares": "uncontrolled",
@@ -419,4 +426,7 @@ def _format_step(steps: Sequence[PlanStep], general: General) -> PlanStep:
     run = replace(
         first, spec=spec, name="format", label="format", loops=(), rate_text=UNCONTROLLED, pause_s=0.0
     )
-    return PlanStep(replace(run, timing_text="", start_commands=(), end_commands=()), Rate("max"))
+    return PlanStep(
+        replace(run, timing_text="until every volume is full", start_commands=(), end_commands=()),
+        Rate("max"),
+    )

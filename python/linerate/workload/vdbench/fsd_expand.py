@@ -31,16 +31,14 @@ from linerate.workload.files import (
 )
 from linerate.workload.files.spec import READING
 from linerate.workload.overrides import Overrides
-from linerate.workload.plan import RUNS_MAX, PlannedRun, PlanStep
+from linerate.workload.plan import RUNS_MAX, UNTIL_DONE_S, PlannedRun, PlanStep
 from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
-from linerate.workload.units import number_text
+from linerate.workload.units import number_text, size_text
 from linerate.workload.vdbench.fsd_settings import FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
 from linerate.workload.vdbench.settings import General
 from linerate.workload.vdbench.values import MAX_RATE, matches
 
-_FORMAT_ELAPSED_S = 360_000.0
-"""Long enough for any format: it ends when it is done."""
 _FORMAT_SIZES: Sizes = ((128 << 10, 100.0),)
 _FORMAT_THREADS = 8
 _MAXIMUM = "max"
@@ -67,6 +65,8 @@ def expand_files(workload: FileWorkload, overrides: Overrides, problems: Problem
         problems.error(where, "validate=yes with FSDs is not supported", "leave it out")
     if general.compression_ratio is not None:
         problems.error(where, "compratio= with FSDs is not supported: write data is random", "leave it out")
+    if general.dedup is not None:
+        problems.error(where, "dedupratio= with FSDs is not supported: write data is random", "leave it out")
     if general.format_sds:
         problems.error(where, "formatsds=yes goes with SDs", "write format=yes in the RD")
     expander = _Expander(workload, problems)
@@ -292,13 +292,16 @@ class _Expander:
         spec = self._spec(rd, values, label, structures, works)
         rate = _MAXIMUM if is_format else _rate_text(cast("float", values.get("fwdrate", rd.rates[0])))
         warmup_text = f" warmup={number_text(rd.times.warmup_s)}" if rd.times.warmup_s else ""
+        timing = f"elapsed={number_text(rd.times.elapsed_s)}{warmup_text}"
+        if is_format:
+            timing = "" if rd.formatting.limited else f"until it has {_contents_text(structures)}"
         run = PlannedRun(
             spec=spec,
             name=name,
             label=label,
             loops=texts,
             rate_text=rate,
-            timing_text="" if is_format else f"elapsed={number_text(rd.times.elapsed_s)}{warmup_text}",
+            timing_text=timing,
             pause_s=0.0 if is_format else rd.pause_s,
             start_commands=rd.start_commands,
             end_commands=rd.end_commands,
@@ -326,7 +329,7 @@ class _Expander:
             times.elapsed_s if times.warmup_s else max(times.elapsed_s - times.interval_s, times.interval_s)
         )
         if is_format:
-            measured_s = _FORMAT_ELAPSED_S if is_endless else times.elapsed_s
+            measured_s = UNTIL_DONE_S if is_endless else times.elapsed_s
         streams = _streams(chosen, structures)
         files = FilesRunSpec(
             elapsed_s=None if is_endless else measured_s,
@@ -430,6 +433,20 @@ def _streams(
                 )
             )
     return streams
+
+
+def _contents_text(structures: Sequence[StructureSpec]) -> str:
+    """Such as `1,200 files, about 4.7g`."""
+    files = sum(structure.file_count for structure in structures)
+    size = sum(structure.mean_bytes for structure in structures)
+    is_exact = all(len(one.sizes) == 1 and one.sizes[0][1] and not one.total_bytes for one in structures)
+    return f"{files:,} file{'' if files == 1 else 's'}, {size_text(size) if is_exact else f'about {_rounded(size)}'}"
+
+
+def _rounded(size_bytes: int) -> str:
+    """Three digits with a 1024-based suffix."""
+    power = min((size_bytes.bit_length() - 1) // 10, 4) if size_bytes else 0
+    return f"{float(f'{size_bytes / 1024**power:.3g}'):g}{('', 'k', 'm', 'g', 't')[power]}"
 
 
 def _rate_text(rate: float) -> str:

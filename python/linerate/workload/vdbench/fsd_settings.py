@@ -264,6 +264,9 @@ def read_file_rd(instance: Instance, problems: Problems) -> FileRd:
     for rate in rates.numbers if rates else ():
         if rates and rate == CURVE_RATE:
             fields.wrong(rates, "curve is not supported for FWDs", "write fwdrate=max, or a list of rates")
+        elif rates and rate < 0:
+            what = "a rate in percent is not supported for FWDs: there is no maximum that it refers to"
+            fields.wrong(rates, what, "write fwdrate=n in operations per second, or max")
         elif rates and not 0 < rate <= RATE_IOPS_MAX:
             fields.wrong(rates, "a rate must be above 0 and below 1e9", "write fwdrate=n, or max")
     return FileRd(

@@ -27,6 +27,7 @@ from linerate.workload.vdbench.values import Value
 SECTOR_BYTES = 512
 _MOST_BYTES = 1 << 62
 _MOST_THREADS = 65_536
+_DEDUP_UNIT_MAX = 16 << 20
 _LARGEST_PERCENT = 200
 """A range up to here is in percent, beyond it in bytes."""
 _DIRECT = ("o_direct", "directio")
@@ -142,10 +143,21 @@ class Rd:
 
 
 @dataclass(frozen=True, slots=True)
+class Dedup:
+    """dedupratio= and what belongs to it. sets: their number on all SDs; None: `sets_percent` of the units."""
+
+    ratio: float
+    unit_bytes: int
+    sets_percent: float
+    sets: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class General:
     """The general parameters."""
 
     compression_ratio: float | None
+    dedup: Dedup | None
     verify: bool
     error_limit: int
     histogram_us: tuple[int, ...]
@@ -275,6 +287,7 @@ def read_general(instance: Instance, problems: Problems) -> General:
     return General(
         create_anchors=fields.yes("create_anchors"),
         compression_ratio=_compression(fields),
+        dedup=_dedup(fields, problems),
         verify=fields.yes("validate"),
         error_limit=_error_limit(fields),
         histogram_us=_histogram(fields),
@@ -287,6 +300,34 @@ def read_general(instance: Instance, problems: Problems) -> General:
 
 def _compression(fields: Fields) -> float | None:
     return fields.number("compratio", 1, 1, 25) if fields.value("compratio") else None
+
+
+def _dedup(fields: Fields, problems: Problems) -> Dedup | None:
+    """The duplicates; None without any. Ratio and unit go together, as in vdbench."""
+    ratio, unit, sets = (fields.value(f"dedup{what}") for what in ("ratio", "unit", "sets"))
+    if ratio and ratio.numbers == (1.0,):
+        problems.notice(ratio.place, f"{ratio.shown}: no effect, 1 means no duplicates")
+        return None
+    for given, missing, form in ((ratio, unit, "dedupunit=4k"), (unit or sets, ratio, "dedupratio=2")):
+        if given and not missing:
+            fields.wrong(given, f"needs {form.partition('=')[0]}= too, as in vdbench", f"write {form}")
+            return None
+    if ratio is None:
+        return None
+    if fields.yes("validate"):
+        fields.wrong(ratio, "data with duplicates cannot be checked", "leave out dedupratio= or validate=yes")
+    unit_bytes = fields.sectors("dedupunit", SECTOR_BYTES)
+    if unit and not 0 < unit_bytes <= _DEDUP_UNIT_MAX:
+        fields.wrong(unit, "out of range", "write a multiple of 512, up to 16m")
+    number = sets.numbers[0] if sets and len(sets.numbers) == 1 else -5.0
+    if sets and (len(sets.numbers) != 1 or not (-100 <= number < 0 or (number >= 1 and number % 1 == 0))):
+        fields.wrong(sets, "not a number of sets", "write dedupsets=5% or dedupsets=n")
+    return Dedup(
+        ratio=fields.number("dedupratio", 1, 1, 1e9),
+        unit_bytes=unit_bytes,
+        sets_percent=-number if number < 0 else 5.0,
+        sets=int(number) if number >= 1 else None,
+    )
 
 
 def _error_limit(fields: Fields) -> int:

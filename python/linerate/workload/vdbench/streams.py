@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from linerate.workload.problems import Problems
-from linerate.workload.spec import HitArea, SizeMix, SizeRange, StreamSpec, VolumeRegion
+from linerate.workload.spec import DedupSpec, HitArea, SizeMix, SizeRange, StreamSpec, VolumeRegion
 from linerate.workload.url import Target
 from linerate.workload.vdbench.settings import General, Rd, Sd, Seek, Wd
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
@@ -109,6 +109,20 @@ def _stream(wd: Wd, names: Sequence[str], share: float | None, context: StreamCo
         stop_at_end=seek.stop_at_end,
         cursors=wd.streams,
         compression_ratio=cast("float | None", ratio),
+        dedup=dedup_of(context.general, len(context.sds))
+        if context.loop("rdpct", wd.read_percent) < 100
+        else None,
+    )
+
+
+def dedup_of(general: General, sds: int) -> DedupSpec | None:
+    """The duplicates in the data of one SD; a number of sets is divided among all of the file."""
+    asked = general.dedup
+    if asked is None:
+        return None
+    sets = max(asked.sets // sds, 1) if asked.sets else None
+    return DedupSpec(
+        ratio=asked.ratio, unit_bytes=asked.unit_bytes, sets_percent=asked.sets_percent, sets=sets
     )
 
 

@@ -91,7 +91,10 @@ def _refused(reason: str, *names: str) -> tuple[Keyword, ...]:
     return tuple(Keyword(name, "", reason, effect=Effect.REFUSED) for name in names)
 
 
-_DEDUP = "duplicate data is not generated: write data is random or compressible"
+_DEDUP = (
+    "duplicates are generated as the general dedupratio= asks, on all SDs alike, and always the same ones"
+)
+_FILE_DEDUP = "duplicate data is not generated for files: write data is random"
 _JOURNAL = "there is no journal: verify mode keeps its state in memory for one run"
 _COPIES = "copy and move between structures are not supported"
 _NO_JOURNAL = "nothing is journalled: that takes journal=yes, which is refused"
@@ -153,7 +156,18 @@ GENERAL = (
     _none("debug", "n", "debug switches of vdbench mean nothing here"),
     _none("port", "n", _PORTS),
     *_refused(_PATTERN, "pattern", "pattern_buffer"),
-    *_refused(_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
+    Keyword(
+        "dedupratio",
+        "n, at least 1",
+        "units of written data by different units; duplicates are within an SD, vdbench makes some between SDs",
+        "no duplicates",
+        Form.NUMBERS,
+    ),
+    Keyword("dedupunit", "bytes, multiple of 512", "size of a unit; goes with dedupratio", "", Form.NUMBERS),
+    Keyword(
+        "dedupsets", "n% or n", "sets of equal units: percent of all units, or a number", "5%", Form.NUMBERS
+    ),
+    *_refused(_DEDUP, "dedup", "deduphotsets", "dedupflipflop"),
     *_refused(_JOURNAL, "journal"),
     *_refused("errors are not faked", "force_error_after"),
     *_refused("a run is stopped with Ctrl-C, not by a monitored file", "monitor"),
@@ -297,7 +311,7 @@ FSD = (
     *_refused("an FSD has no host: write host= in the FWD", "host", "hd"),
     *_refused("vdbench has given it up too: write format=", "cleanup"),
     *_refused("operations are not logged", "log"),
-    *_refused(_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
+    *_refused(_FILE_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
 )
 
 FWD = (
