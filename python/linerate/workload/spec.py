@@ -290,9 +290,9 @@ class HitArea(FrozenSpec):
 
 _RARE = (
     *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes", "read_back"),
-    "think_time",
+    *("think_time", "trace"),
 )
-"""Keys of a stream that only job files of fio use."""
+"""Keys of a stream that only job files of fio and traces use."""
 
 
 class ThinkTime(FrozenSpec):
@@ -301,6 +301,24 @@ class ThinkTime(FrozenSpec):
     pause_s: NonNegativeFloat
     after_ios: PositiveInt = 1
     """After so many I/Os of the slot."""
+
+
+class TraceSpec(FrozenSpec):
+    """The I/Os of one device of a trace, for one volume."""
+
+    path: str = Field(min_length=1)
+    """The compiled trace: 24 bytes per I/O in the order of time (ns, offset, length, 0 = read or 1 = write)."""
+    first_io: NonNegativeInt = 0
+    """Index of the stream's first I/O in the file."""
+    ios: PositiveInt
+    """Number of the stream's I/Os."""
+    time_scale: PositiveFloat = 1.0
+    """Recorded times are multiplied by it: 0.5 is twice as fast."""
+    placement: Literal["fold", "scale"] = "fold"
+    """fold: offsets beyond the end of the volume are taken modulo its size. scale: all offsets are multiplied by the
+    volume's size over `span_bytes`."""
+    span_bytes: PositiveInt
+    """Where the last byte of the recorded device ends."""
 
 
 class StreamSpec(FrozenSpec):
@@ -348,6 +366,9 @@ class StreamSpec(FrozenSpec):
     """Each slot pauses after its I/Os."""
     compression_ratio: PositiveFloat | None = None
     """Write data compresses about n:1; null: incompressible."""
+    trace: TraceSpec | None = None
+    """Recorded I/Os at their recorded times instead of drawn ones; `rate_iops` is their mean rate, and the sizes are
+    those of the largest I/Os."""
 
     @model_serializer(mode="wrap")
     def _rare_keys_where_they_are_used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
