@@ -12,8 +12,8 @@ order, each with a `RunSpec` that the data plane takes as JSON.
 
 The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command line
 changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/`, `iometer/`, `diskspd/` and `trace/` the readers,
-`presets` the published workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the
-accepted form.
+`presets` the published workloads by name. Every wrong input is a `UserError` that names file, line, the offending text
+and the accepted form.
 """
 
 from __future__ import annotations

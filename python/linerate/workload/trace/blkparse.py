@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from linerate.workload.trace.recognise import EVENT
 from linerate.workload.trace.records import READ, SECTOR_BYTES, WRITE, RecordError, Records
 
-_SECTORS = re.compile(r"(\d+) \+ (\d+)(?:\s|$)")
+_SECTORS = re.compile(r"(\d+)\s+\+\s+(\d+)(?:\s|$)")
 _ACTIONS = frozenset(["Q", "M", "F", "G", "S", "R", "D", "C", "P", "U", "UT", "I", "X", "B", "A", "m", "N"])
 _SUMMARY = re.compile(
     r"CPU\s*\d+\s*\(|Total \(|\S+ \(\d+,\d+\):|Reads |Read |Throughput|Events|Skips|Input file|"
@@ -39,9 +39,10 @@ def read_blkparse(lines: Iterator[tuple[int, str]], records: Records) -> Iterato
             _add(records, event)
         elif action == "Q" and not records.kind:
             _add(queued, event)
-    if not records.kind and queued.kind:
-        records.notes.append("the trace has no D events: the times of Q events are used")
+    if not records.kind:
         _take(records, queued)
+        if queued.kind:
+            records.notes.append("the trace has no D events of reads and writes: Q events are used")
 
 
 def _take(records: Records, other: Records) -> None:

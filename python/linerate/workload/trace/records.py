@@ -6,6 +6,7 @@ An I/O takes 24 bytes in memory while the trace is read, and 24 bytes in the fil
 from __future__ import annotations
 
 import tempfile
+import weakref
 from array import array
 from collections import Counter
 from collections.abc import Mapping
@@ -101,7 +102,7 @@ class DeviceTrace:
         return max(self.reads.end_byte, self.writes.end_byte)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class CompiledTrace:
     """A trace as the data plane takes it. The file has no name: it is gone when this object is."""
 
@@ -170,7 +171,7 @@ def compiled(path: Path, records: Records) -> CompiledTrace:
     except OSError as error:
         what = f"the compiled trace cannot be written to {tempfile.gettempdir()}: {error.strerror}"
         raise HostError(what, f"it needs {len(kind) * 24:,} bytes; name another folder in TMPDIR") from error
-    return CompiledTrace(
+    trace = CompiledTrace(
         devices=tuple(devices),
         duration_ns=end_ns - start_ns,
         peak_ios=int(np.bincount(((at_ns - start_ns) // _NS).astype(np.int64)).max()),
@@ -179,6 +180,8 @@ def compiled(path: Path, records: Records) -> CompiledTrace:
         notes=tuple(records.notes),
         file=file,
     )
+    weakref.finalize(trace, file.close)
+    return trace
 
 
 def _device(name: str, first_io: int, part: NDArray[np.void]) -> DeviceTrace:
