@@ -282,13 +282,49 @@ pub struct StreamSpec {
     /// Written data have duplicates; None: no two pages are equal.
     #[serde(default)]
     pub dedup: Option<DedupSpec>,
+    /// Recorded I/Os at their recorded times, instead of drawn ones; on one volume, with their mean rate as `rate_iops`.
+    /// `sizes` and `write_sizes` say how large the largest are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSpec>,
 }
 
 impl StreamSpec {
     /// Whether it ends by itself.
     pub(crate) fn stops(&self) -> bool {
-        self.stop_at_end || self.stop_after_bytes.is_some()
+        self.stop_at_end || self.stop_after_bytes.is_some() || self.trace.is_some()
     }
+}
+
+/// The I/Os of a trace on one volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSpec {
+    /// The compiled trace: 24 bytes per I/O in the order of time (ns, offset, length, 0 = read or 1 = write).
+    pub path: String,
+    /// Index of the stream's first I/O in the file.
+    #[serde(default)]
+    pub first_io: u64,
+    /// Number of the stream's I/Os.
+    pub ios: u64,
+    /// Recorded times are multiplied by it: 0.5 = twice as fast.
+    #[serde(default = "one_to_one")]
+    pub time_scale: f64,
+    /// What happens to offsets.
+    #[serde(default)]
+    pub placement: TracePlacement,
+    /// Where the last byte of the recorded device ends; offsets are scaled from it.
+    pub span_bytes: u64,
+}
+
+/// How the offsets of a trace are placed on a volume of another size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TracePlacement {
+    /// Offsets beyond the end of the volume are taken modulo its size; others stay.
+    #[default]
+    Fold,
+    /// All offsets are multiplied by the volume's size over the span.
+    Scale,
 }
 
 /// I/O sizes.
@@ -453,6 +489,10 @@ fn hundred() -> f64 {
 
 fn five() -> f64 {
     5.0
+}
+
+fn one_to_one() -> f64 {
+    1.0
 }
 
 fn one() -> u32 {

@@ -3,18 +3,21 @@
 //! A *flow* is one stream on one volume. It has its own generator ([`rng`]), so its sequence of sizes ([`size`]),
 //! operations and offsets ([`address`]) depends only on the run's seed, not on timing and not on other flows. The start
 //! of its next I/O is separate: as soon as a slot is free and the shares permit it ([`share`]), or at intended times
-//! that are fixed in advance ([`arrival`]).
+//! that are fixed in advance ([`arrival`]). A trace ([`trace`]) replaces both, the I/Os and their times.
 
 pub(crate) mod address;
 pub(crate) mod arrival;
 pub(crate) mod rng;
 pub(crate) mod share;
 pub(crate) mod size;
+pub(crate) mod trace;
 
 use crate::{record::Op, spec::StreamSpec};
 use address::{Address, PlaceError};
 use rng::{Chance, Rng, Use};
 use size::Sizes;
+use std::sync::Arc;
+use trace::{Replay, Trace};
 
 /// One I/O of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub(crate) struct Sequence {
     address: Address,
     /// Of a stream that stops after an amount, or that reads back.
     amount: Option<Box<Amount>>,
+    /// Recorded I/Os, which are not drawn.
+    replay: Option<Box<Replay>>,
 }
 
 /// How much a stream does before it stops.
@@ -81,12 +86,31 @@ impl Sequence {
             write_sizes: spec.write_sizes.as_ref().map(|sizes| Box::new(Sizes::new(sizes))),
             address: Address::new(spec, volume_bytes, block_bytes)?,
             rng,
+            replay: None,
         })
+    }
+
+    /// The same with the I/Os of a trace.
+    pub(crate) fn replaying(self, trace: Trace) -> Self {
+        Self { replay: Some(Box::new(Replay::new(trace))), ..self }
+    }
+
+    /// The trace that it replays.
+    pub(crate) fn trace(&self) -> Option<&Arc<Trace>> {
+        self.replay.as_ref().map(|replay| &replay.trace)
+    }
+
+    /// Whether it is known that no I/O follows.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.replay.as_ref().is_some_and(|replay| replay.is_at_end())
     }
 
     /// The next I/O; `None` at the end of a stream that stops there.
     #[inline]
     pub(crate) fn draw(&mut self) -> Option<Shot> {
+        if let Some(replay) = &mut self.replay {
+            return replay.draw();
+        }
         if self.amount.is_some() {
             return self.draw_of_amount();
         }

@@ -37,6 +37,7 @@ def run(
     warmup: flags.Warmup = None,
     interval: flags.Interval = None,
     outstanding: flags.Outstanding = None,
+    time_scale: flags.TimeScale = None,
     seed: flags.Seed = None,
     verify: flags.Verify = False,
     strict: flags.Strict = False,
@@ -65,7 +66,7 @@ def run(
     page: Page = False,
     json: flags.Json = False,
 ) -> None:
-    """Run a workload file (vdbench, fio, Iometer, TOML), a preset, a study, or behind -- a diskspd or sqlio command."""
+    """Run a workload file (vdbench, fio, Iometer, TOML), a trace, a preset, a study, or after -- a diskspd command."""
     if _is_study(words or [], preset, quick, blocks):
         _study(words or [], overwrite, quick, blocks, seed, output, dry_run, wait, page, json=json)
         return
@@ -79,6 +80,7 @@ def run(
         warmup_s=warmup,
         interval_s=interval,
         outstanding=outstanding,
+        trace_time_scale=time_scale,
         size_bytes=options.size_bytes(size),
         seed=seed,
         create=create or None,

@@ -1,8 +1,8 @@
 """Workload: what a run does to its volumes, and the files that say so.
 
 Open this file first. `load_workload` reads a vdbench parameter file, a fio job file, a configuration of Iometer, a
-command of diskspd or sqlio, a Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in order, each
-with a `RunSpec` that the data plane takes as JSON.
+command of diskspd or sqlio, a trace, a Linerate TOML file or a preset by name and gives a `RunPlan`: the runs in
+order, each with a `RunSpec` that the data plane takes as JSON.
 
     plan = load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"})))
     run = plan.next(None)
@@ -11,9 +11,9 @@ with a `RunSpec` that the data plane takes as JSON.
         run = plan.next(result)
 
 The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command line
-changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/`, `iometer/` and `diskspd/` the readers, `presets`
-the published workloads by name. Every wrong input is a `UserError` that names file, line, the offending text and the
-accepted form.
+changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/`, `iometer/`, `diskspd/` and `trace/` the readers,
+`presets` the published workloads by name. Every wrong input is a `UserError` that names file, line, the offending text
+and the accepted form.
 """
 
 from __future__ import annotations
@@ -61,14 +61,34 @@ def load_workload(
     lenient: Lenient = "auto",
     overrides: Overrides | None = None,
 ) -> RunPlan:
-    """The plan of a workload file, of several vdbench files read as one, of the words of a command of diskspd or
-    sqlio, or of a preset.
+    """The plan of a workload file or a trace, of several vdbench files read as one, of the words of a command of
+    diskspd or sqlio, or of a preset.
 
     `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`, a script's for `%name%`.
     `lenient` says how a vdbench file is read: True forgives blanks after commas and the like with a warning each,
     False reads exactly as vdbench does, "auto" is lenient only for a file that shows these patterns. Raises
     UserError.
     """
+    plan = _loaded(source, substitutions, lenient, overrides)
+    is_trace = any(run.trace is not None for run in plan.steps())
+    if overrides is not None and not is_trace:
+        for option, value in (
+            ("--time-scale", overrides.trace_time_scale),
+            ("--set trace.*", overrides.replay),
+        ):
+            if value is not None:
+                raise UserError(
+                    f"{option}: {plan.name} is no trace", "leave it out; rates are in the workload file"
+                )
+    return plan
+
+
+def _loaded(
+    source: str | Path | Sequence[str | Path],
+    substitutions: Mapping[str, str] | None,
+    lenient: Lenient,
+    overrides: Overrides | None,
+) -> RunPlan:
     if not isinstance(source, str | Path) and source and is_command(source):
         _refuse_substitutions(substitutions, str(source[0]))
         return load_command([str(word) for word in source], overrides=overrides)
@@ -89,8 +109,14 @@ def load_workload(
         raise UserError(f"{missing}: {what}", "give a workload file, or a preset: " + ", ".join(PRESETS))
     kinds = [kind_of_file(path) for path in paths]
     if len(paths) > 1 and any(kind != "vdbench" for kind in kinds):
-        hint = "give one job file of fio, one configuration of Iometer, or one script"
+        hint = "give one job file of fio, one configuration of Iometer, one script, or one trace"
         raise UserError(f"{paths[0]}: only vdbench files can be read as one", hint)
+    kind = kinds[0]
+    if kind == "iolog" or kind == "blkparse" or kind == "snia":
+        from linerate.workload.trace.load import load_trace  # arrays take time to import
+
+        _refuse_substitutions(substitutions, str(paths[0]))
+        return load_trace(paths[0], kind, overrides=overrides)
     if kinds[0] == "fio":
         return load_fio(paths[0], substitutions=substitutions, overrides=overrides)
     if kinds[0] == "iometer":

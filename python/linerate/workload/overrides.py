@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
+from pydantic import ConfigDict
+
 from linerate.errors import UserError
+from linerate.model import Model
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan
 from linerate.workload.spec import (
@@ -108,6 +111,15 @@ def fill_number(url: str, name: str, lun: str) -> str:
     return filled
 
 
+class ReplayTable(Model):
+    """How a trace is replayed: what `--set trace.KEY=VALUE` gives."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    placement: Literal["fold", "scale"] = "fold"
+    """Where offsets go on a volume of another size; see `TraceSpec`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """Changes to every run of a workload; None leaves a value as the file has it. Applied in the order of
@@ -140,6 +152,10 @@ class Overrides:
     multipath_base: MultipathSpec | None = None
     """In place of what the file says; `multipath` goes over it."""
     multipath: MultipathTable | None = None
+    trace_time_scale: float | None = None
+    """The recorded times of a trace are multiplied by it."""
+    replay: ReplayTable | None = None
+    """How a trace is replayed."""
     notices: tuple[FileNotice, ...] = ()
     """How these changes were read otherwise than their author may expect."""
     luns: LunMap = field(default_factory=LunMap)
@@ -151,6 +167,7 @@ class Overrides:
             ("elapsed", self.elapsed_s, TIME_S_MAX, "366 days"),
             ("interval", self.interval_s, TIME_S_MAX, "366 days"),
             ("time scale", self.time_scale, TIME_S_MAX, f"{TIME_S_MAX:,.0f}"),
+            ("time scale", self.trace_time_scale, 1_000, "1,000"),
         ):
             if value is not None and not 0 < value <= most:
                 raise UserError(f"{option} {value:g}: out of range", f"more than 0, at most {shown}")

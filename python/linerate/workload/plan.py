@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from linerate.workload.files import FilesLoadSpec
 from linerate.workload.hosts import LoadHosts
 from linerate.workload.spec import RATE_IOPS_MAX, OpenArrival, RunSpec, StreamSpec
+
+if TYPE_CHECKING:
+    from linerate.workload.trace.records import CompiledTrace
 
 RUNS_MAX = 10_000
 """Runs of one plan: a week of runs of a minute. Lists that are multiplied soon come to years."""
@@ -109,6 +112,8 @@ class PlannedRun:
     """The jobs of a fio file that this run does."""
     iometer: IometerTest | None = None
     """Of a configuration of Iometer."""
+    trace: CompiledTrace | None = None
+    """The trace that it replays; its file is there as long as this is."""
     source: str = ""
     """`file:line` of the run's definition."""
 

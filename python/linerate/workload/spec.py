@@ -306,7 +306,7 @@ class HitArea(FrozenSpec):
 
 _RARE = (
     *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes", "read_back"),
-    *("think_time", "dedup"),
+    *("think_time", "dedup", "trace"),
 )
 """Keys of a stream that few workload files use."""
 
@@ -329,6 +329,24 @@ class DedupSpec(FrozenSpec):
     """Sets of equal units, in percent of the units of a volume."""
     sets: PositiveInt | None = None
     """Their number on each volume, instead of a percentage."""
+
+
+class TraceSpec(FrozenSpec):
+    """The I/Os of one device of a trace, for one volume."""
+
+    path: str = Field(min_length=1)
+    """The compiled trace: 24 bytes per I/O in the order of time (ns, offset, length, 0 = read or 1 = write)."""
+    first_io: NonNegativeInt = 0
+    """Index of the stream's first I/O in the file."""
+    ios: PositiveInt
+    """Number of the stream's I/Os."""
+    time_scale: PositiveFloat = 1.0
+    """Recorded times are multiplied by it: 0.5 is twice as fast."""
+    placement: Literal["fold", "scale"] = "fold"
+    """fold: offsets beyond the end of the volume are taken modulo its size. scale: all offsets are multiplied by the
+    volume's size over `span_bytes`."""
+    span_bytes: PositiveInt
+    """Where the last byte of the recorded device ends."""
 
 
 class StreamSpec(FrozenSpec):
@@ -378,6 +396,9 @@ class StreamSpec(FrozenSpec):
     """Write data compresses about n:1; null: incompressible."""
     dedup: DedupSpec | None = None
     """Write data has duplicates; null: no two pages are equal."""
+    trace: TraceSpec | None = None
+    """Recorded I/Os at their recorded times instead of drawn ones; `rate_iops` is their mean rate, and the sizes are
+    those of the largest I/Os."""
 
     @model_serializer(mode="wrap")
     def _rare_keys_where_they_are_used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

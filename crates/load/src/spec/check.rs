@@ -192,6 +192,7 @@ impl StreamSpec {
         require(ordered, &format!("{key}.stride"), "min_bytes is larger than max_bytes")?;
         self.check_of_fio(key)?;
         self.dedup.map_or(Ok(()), |dedup| dedup.check(&format!("{key}.dedup")))?;
+        self.check_trace(key)?;
         let hit_is_whole = self.hit_area.is_none_or(|hit| hit.bytes >= u64::from(self.largest_io_bytes()));
         require(hit_is_whole, &format!("{key}.hit_area.bytes"), "must hold at least one I/O")?;
         for (name, range) in [("range", &self.range), ("hotband", &self.hotband)] {
@@ -230,6 +231,20 @@ impl StreamSpec {
             &format!("{key}.think_time"),
             "a stream has a rate or a think time, not both",
         )
+    }
+}
+
+impl StreamSpec {
+    /// A trace says all that a stream otherwise draws.
+    fn check_trace(&self, key: &str) -> Result<(), SpecError> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        let key = format!("{key}.trace");
+        require(self.volumes.len() == 1, &key, "a trace is replayed on one volume")?;
+        require(self.rate_iops.is_some(), &key, "a trace needs its mean rate as rate_iops")?;
+        require(!self.read_back, &key, "a trace is not read back")?;
+        require(trace.ios > 0, &format!("{key}.ios"), "must not be 0")?;
+        require(trace.span_bytes > 0, &format!("{key}.span_bytes"), "must not be 0")?;
+        between(&format!("{key}.time_scale"), trace.time_scale, 1e-6, 1e6)
     }
 }
 

@@ -1,9 +1,14 @@
-//! Intended start times of I/Os in an open loop. Only the seed determines the times: a slow answer does not move them.
+//! Intended start times of I/Os in an open loop. Only the seed or a trace determines the times: a slow answer does not
+//! move them.
 //! This makes response times correct (no coordinated omission).
 
-use super::rng::{Rng, Use};
+use super::{
+    rng::{Rng, Use},
+    trace::Trace,
+};
 use crate::spec::ArrivalProcess;
 use linerate_io::Nanos;
+use std::sync::Arc;
 
 /// Most arrivals that one call counts into the backlog.
 const STEPS_PER_LOOK: u32 = 1024;
@@ -21,10 +26,15 @@ pub(crate) struct Arrivals {
 /// Walks along the sequence of intended times.
 #[derive(Clone, Debug)]
 struct Walker {
-    process: ArrivalProcess,
-    mean_ns: f64,
+    times: Times,
     next_ns: f64,
-    rng: Rng,
+}
+
+/// Where the intended times come from.
+#[derive(Clone, Debug)]
+enum Times {
+    Drawn { process: ArrivalProcess, mean_ns: f64, rng: Rng },
+    Recorded { trace: Arc<Trace>, at: usize, start: Nanos },
 }
 
 impl Arrivals {
@@ -32,11 +42,21 @@ impl Arrivals {
     /// that streams of one rate do not start their I/Os in the same instant.
     pub(crate) fn new(process: ArrivalProcess, rate_iops: f64, phase: f64, start: Nanos, rng: Rng) -> Self {
         let mean_ns = 1e9 / rate_iops;
-        let mut walker = Walker { process, mean_ns, next_ns: start as f64, rng };
+        let mut walker = Walker { times: Times::Drawn { process, mean_ns, rng }, next_ns: start as f64 };
         match process {
             ArrivalProcess::Deterministic => walker.next_ns += phase * mean_ns,
             ArrivalProcess::Poisson | ArrivalProcess::Uniform => walker.step(),
         }
+        Self::walking(walker)
+    }
+
+    /// The times of a trace from `start` on.
+    pub(crate) fn of_trace(trace: &Arc<Trace>, start: Nanos) -> Self {
+        let next_ns = trace.time(0, start) as f64;
+        Self::walking(Walker { times: Times::Recorded { trace: trace.clone(), at: 0, start }, next_ns })
+    }
+
+    fn walking(walker: Walker) -> Self {
         Self { due: walker.clone(), taken: walker, due_count: 0, taken_count: 0 }
     }
 
@@ -80,11 +100,19 @@ impl Arrivals {
 
 impl Walker {
     fn step(&mut self) {
-        self.next_ns += match self.process {
-            ArrivalProcess::Deterministic => self.mean_ns,
-            ArrivalProcess::Poisson => -self.mean_ns * (1.0 - self.rng.unit()).ln(),
-            ArrivalProcess::Uniform => 2.0 * self.mean_ns * self.rng.unit(),
-        };
+        match &mut self.times {
+            Times::Drawn { process, mean_ns, rng } => {
+                self.next_ns += match process {
+                    ArrivalProcess::Deterministic => *mean_ns,
+                    ArrivalProcess::Poisson => -*mean_ns * (1.0 - rng.unit()).ln(),
+                    ArrivalProcess::Uniform => 2.0 * *mean_ns * rng.unit(),
+                }
+            }
+            Times::Recorded { trace, at, start } => {
+                *at += 1;
+                self.next_ns = trace.time(*at, *start) as f64;
+            }
+        }
     }
 }
 

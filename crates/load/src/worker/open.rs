@@ -20,8 +20,13 @@ use crate::{
         message::WorkerMessage,
         tally::{Needs, Tally},
     },
-    spec::{RunSpec, ShareMode, StreamSpec, VerifyMode, VolumeSpec},
-    stream::{Sequence, arrival::Arrivals, share::Turns},
+    spec::{RunSpec, ShareMode, StreamSpec, TraceSpec, VerifyMode, VolumeSpec},
+    stream::{
+        Sequence,
+        arrival::Arrivals,
+        share::Turns,
+        trace::{Trace, TraceError},
+    },
 };
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, WaitMode, Waiter};
@@ -252,6 +257,10 @@ impl<'a> WorkerBuilder<'a> {
         let name = (spec.seed, plan.stream, plan.volume);
         let sequence = Sequence::new(stream, name, size_bytes, opened.block_bytes)
             .map_err(|error| user(format!("stream {}: {error}", stream.name)))?;
+        let sequence = match &stream.trace {
+            Some(trace) => sequence.replaying(read_trace(stream, trace, size_bytes, opened)?),
+            None => sequence,
+        };
         let ratio = self.ratios.iter().position(|ratio| ratio.total_cmp(&ratio_of(stream)).is_eq());
         let duplicates = self.duplicates(stream, &spec.volumes[plan.volume as usize].name, size_bytes)?;
         self.flows.push(Flow {
@@ -300,12 +309,34 @@ impl<D: Driver> Worker<D> {
     pub(super) fn fix_arrivals(&mut self, start: Nanos) {
         for (flow, plan) in self.flows.iter_mut().zip(self.plan.flows_of(self.index)) {
             let name = (self.spec.seed, plan.stream, plan.volume);
-            flow.arrivals = plan
-                .arrival
-                .map(|(process, rate_iops, phase)| Arrivals::of_flow(process, rate_iops, phase, start, name));
+            let drawn =
+                |(process, rate_iops, phase)| Arrivals::of_flow(process, rate_iops, phase, start, name);
+            flow.arrivals = match flow.sequence.trace() {
+                Some(trace) => Some(Arrivals::of_trace(trace, start)),
+                None => plan.arrival.map(drawn),
+            };
         }
         self.backends.stall_null(self.hooks.null_stall.map(|(from, to)| (start + from, start + to)));
     }
+}
+
+/// The trace of a stream, placed on an opened volume.
+fn read_trace(
+    stream: &StreamSpec,
+    spec: &TraceSpec,
+    size_bytes: u64,
+    opened: &OpenedVolume,
+) -> Result<Trace, OpenError> {
+    let writes = stream.write_sizes.as_ref().unwrap_or(&stream.sizes);
+    let largest = (stream.sizes.bounds().1, writes.bounds().1);
+    Trace::read(spec, size_bytes, opened.block_bytes, largest).map_err(|error| {
+        let blame = match error {
+            TraceError::Unreadable(..) => Blame::Host,
+            TraceError::Damaged(..) => Blame::Us,
+            TraceError::TooLong { .. } => Blame::User,
+        };
+        OpenError::new(blame, format!("stream {}: {error}", stream.name))
+    })
 }
 
 fn user(message: String) -> OpenError {

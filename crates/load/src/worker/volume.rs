@@ -136,6 +136,7 @@ impl Volume {
                 if let Some(arrivals) = &mut this.arrivals {
                     arrivals.take();
                 }
+                this.at_end = this.sequence.is_at_end();
                 return Some(Start { flow, shot, intended: Some(intended) });
             }
             this.at_end = true;

@@ -77,8 +77,8 @@ def _arrivals_late(step: StepView) -> Iterator[Doubt]:
             yield caution(
                 reason,
                 f"service times hide {short_ms(waited_ms)} of the response time, {short_ms(response_ms)}",
-                "use the response time, which counts from the intended start; lower the rate, or allow more "
-                "outstanding I/Os",
+                "use the response time, which counts from the intended start; lower the rate (of a trace: a larger "
+                "--time-scale), or allow more outstanding I/Os",
             )
     asked = step.spec.get("arrival", {}).get("rate_iops")
     if asked and not step.rate_kept:
@@ -86,6 +86,19 @@ def _arrivals_late(step: StepView) -> Iterator[Doubt]:
             f"the i/o rate was {total.iops:.0f} instead of the {asked:.0f} asked for",
             f"the rate is {100 * (1 - total.iops / asked):.2g} % too low, and response times grow as long as it runs",
             "the SAN or the generator cannot follow: lower the rate",
+        )
+
+
+def _trace_cut(step: StepView) -> Iterator[Doubt]:
+    """A replay that ended before its trace. The warm-up is not counted, so that a step with one is not judged."""
+    planned = sum(stream["trace"]["ios"] for stream in step.streams if stream.get("trace"))
+    done = step.summary.total.ios
+    if planned > done and not step.spec.get("warmup_s"):
+        yield caution(
+            f"{planned - done:,} of the {planned:,} I/Os of the trace were not replayed",
+            "the result is of a part of the trace",
+            "the storage or the generator did not keep the pace: give a larger --time-scale or --elapsed, or allow "
+            "more outstanding I/Os",
         )
 
 
@@ -144,5 +157,6 @@ RULES = (
     StepRule("depth-missed", _depth_missed),
     StepRule("skew-missed", _skew_missed),
     StepRule("closed-loop", _closed_loop),
+    StepRule("trace-cut", _trace_cut),
     StepRule("polling", _polling),
 )

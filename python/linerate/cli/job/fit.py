@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from linerate.errors import UserError
+from linerate.errors import LinerateError, UserError
 from linerate.run import Loader
 from linerate.workload import FileNotice, RunPlan
 from linerate.workload.fewer import on_first_volumes, only, volume_names, within
@@ -37,7 +37,7 @@ class Fitted:
         first volume can be looked at, the run tells why.
         """
         if not self.is_preset:
-            return self
+            return self.on_traced(loader)
         found: dict[str, int | None] = {}
         specs = {volume.name: run.spec for run in self.plan.steps() for volume in run.spec.volumes}
         fitted = self
@@ -55,6 +55,25 @@ class Fitted:
             return fitted
         plan, notices = within(fitted.plan, {name: size for name, size in found.items() if size is not None})
         return replace(fitted, plan=plan, notices=(*fitted.notices, *notices))
+
+    def on_traced(self, loader: Loader) -> Fitted:
+        """A trace, with what happens to its offsets on volumes of their size; any other workload as it is."""
+        notices = list(self.notices)
+        for run in self.plan.steps():
+            if run.trace is None:
+                continue
+            from linerate.workload.trace.load import placement_notices
+
+            sizes: dict[str, int] = {}
+            for volume in run.spec.volumes:
+                try:
+                    found = loader.look(only(run.spec, volume.name), [volume.name])[0].size_bytes
+                except LinerateError:  # the run tells why
+                    continue
+                if (size := volume.size_bytes or found) is not None:
+                    sizes[volume.name] = size
+            notices += placement_notices(run, sizes)
+        return replace(self, notices=tuple(notices))
 
     def told(self, *, json: bool) -> RunPlan:
         """The plan with these notices. How a preset's file is written is not the user's to mend: programs only are

@@ -49,11 +49,16 @@ Elapsed = Annotated[float | None, Option(metavar="S", help="Measured seconds of 
 Warmup = Annotated[float | None, Option(metavar="S", help="Seconds before measuring.")]
 Interval = Annotated[float | None, Option(metavar="S", help="Seconds per interval.")]
 Outstanding = Annotated[int | None, Option(metavar="N", help="I/Os in flight per volume.")]
+_SCALE = "Replay a trace with its times multiplied by this: 0.5 is twice as fast."
+TimeScale = Annotated[float | None, Option(metavar="X", help=_SCALE)]
 Seed = Annotated[int | None, Option(metavar="N", help="Same seed, same sequence of I/Os.")]
 Verify = Annotated[bool, Option("--verify", help="Stamp every written block and check it.")]
 Strict = Annotated[bool, Option("--strict", help="Read a vdbench file exactly as vdbench does.")]
 
-_SET = "An option of the iSCSI or SMB sessions (smb.signing=on), or of multipath (multipath.policy=least_blocks)."
+_SET = (
+    "An option of the iSCSI or SMB sessions (smb.signing=on), of multipath (multipath.policy=least_blocks), "
+    "or of a replay (trace.placement=scale)."
+)
 Settings = Annotated[list[str] | None, Option("--set", metavar="iscsi.KEY=VALUE", help=_SET)]
 _PATH = 'A path of every iSCSI volume, once for each: "10.1.0.1 -> 10.1.0.10"; "p1 -> 10.1.1.10 standby".'
 Paths = Annotated[list[str] | None, Option("--path", metavar="PATH", help=_PATH)]

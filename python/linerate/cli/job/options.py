@@ -25,14 +25,16 @@ from linerate.workload import (
     load_workload,
 )
 from linerate.workload.fewer import volume_names
+from linerate.workload.foreign import is_trace
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
+from linerate.workload.overrides import ReplayTable
 from linerate.workload.units import SIZE_FORM, parse_size
 
 Lenient = Literal["auto"] | bool
 Model = TypeVar("Model", bound=BaseModel)
 _STAND_IN = "iscsi://127.0.0.1/iqn.2026-11.lab.linerate:stand-in/0"
 _LARGEST_CPU = 65_535
-_GROUPS = ("iscsi", "smb", "multipath")
+_GROUPS = ("iscsi", "smb", "multipath", "trace")
 """What --set sets options of."""
 
 
@@ -74,9 +76,11 @@ class Asked:
         )
 
     def workload_source(self) -> WorkloadSource:
-        """For the manifest: the name and the text as it was."""
+        """For the manifest: the name, and the text as it was; of a trace, which may be very large, the name only."""
         if is_command(self.files):
             return WorkloadSource(name=self.files[0], format="", text=shlex.join(self.files))
+        if len(self.files) == 1 and is_trace(Path(self.files[0])):
+            return WorkloadSource(name=self.files[0], format="trace", text="")
         texts = [Path(file).read_text("utf-8", errors="replace") for file in self.files]
         name = self.preset or " ".join(self.files)
         return WorkloadSource(name=name, format="preset" if self.preset else "", text="\n".join(texts))
@@ -127,6 +131,7 @@ def with_settings(
         paths=tuple(_path(text) for text in paths) or None,
         multipath_base=base,
         multipath=_model_of(MultipathTable, "multipath", settings),
+        replay=_model_of(ReplayTable, "trace", settings),
         notices=notices,
     )
 
@@ -137,6 +142,8 @@ def session_of(settings: Sequence[str]) -> SessionSpec:
         raise UserError("--set multipath.*: a probe is for one path", "give iscsi.KEY=VALUE")
     if _model_of(SmbSpec, "smb", settings) is not None:
         raise UserError("--set smb.*: a probe is for an iSCSI volume", "give iscsi.KEY=VALUE")
+    if _model_of(ReplayTable, "trace", settings) is not None:
+        raise UserError("--set trace.*: a probe replays no trace", "give iscsi.KEY=VALUE")
     return _model_of(SessionSpec, "iscsi", settings) or SessionSpec()
 
 
@@ -160,7 +167,7 @@ def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model
         group, _, name = key.partition(".")
         if not equals or not name or group not in _GROUPS:
             raise UserError(
-                f"--set {setting}: not iscsi.KEY=VALUE, smb.KEY=VALUE or multipath.KEY=VALUE",
+                f"--set {setting}: not iscsi.KEY=VALUE, or the same with smb, multipath or trace",
                 "for example --set iscsi.header_digest=crc32c",
             )
         if group == prefix:

@@ -46,6 +46,8 @@ def preview(plan: RunPlan, loader: Loader | None, dealt: LoadHosts | None = None
         typer.echo(line)
     for run in runs:
         typer.echo(run.banner)
+        for line in _trace_lines(run):
+            typer.echo(line)
     typer.echo(f"{plural(len(plan), 'run')}, {_length_text(runs, plan.seconds)}")
 
 
@@ -56,6 +58,23 @@ def _length_text(runs: Sequence[PlannedRun], seconds: float) -> str:
         return duration_text(seconds)
     unknown = f"{open_ended} of unknown length" if open_ended > 1 or len(runs) > 1 else "of unknown length"
     return f"{unknown}, the others {duration_text(seconds)}" if open_ended < len(runs) else unknown
+
+
+def _trace_lines(run: PlannedRun) -> list[str]:
+    """What the trace of a run holds, by device and direction; empty without a trace."""
+    trace = run.trace
+    if trace is None:
+        return []
+    rows: list[tuple[str, ...]] = [("stream", "device", "direction", "I/Os", "bytes", "from byte", "to byte")]
+    for stream, device in zip(run.spec.streams, trace.devices, strict=True):
+        for direction, part in (("read", device.reads), ("write", device.writes)):
+            if part.ios:
+                places = (f"{part.ios:,}", f"{part.bytes:,}", f"{part.first_byte:,}", f"{part.end_byte:,}")
+                rows.append((stream.name, device.name, direction, *places))
+    seconds = trace.duration_ns / 1e9
+    mean = f"{trace.ios / seconds:,.1f}" if seconds else "all at once,"
+    peak = f"mean {mean} IOPS, at most {trace.peak_ios:,} I/Os in a second"
+    return [*columns(rows, most=None), f"recorded: {trace.ios:,} I/Os in {seconds:,.6g} s, {peak}"]
 
 
 def _dealt(specs: Sequence[RunSpec], hosts: LoadHosts) -> list[RunSpec]:

@@ -101,6 +101,8 @@ class Where:
         """With the hosts that the workload file names. Raises UserError where the command line says otherwise."""
         from linerate.errors import UserError
 
+        if self.hosts is not None and any(run.trace is not None for run in plan.steps()):
+            raise UserError(f"--hosts, and {plan.name} is a trace", "a trace is replayed from this host only")
         if plan.hosts is None:
             if self.hosts is None:
                 self.reach.refuse_alone()

@@ -8,13 +8,15 @@ from typing import Literal
 
 from linerate.errors import UserError
 from linerate.workload.diskspd import is_profile, is_script
+from linerate.workload.trace.lines import GZIP, head_of
+from linerate.workload.trace.recognise import form_of_head
 
-FileKind = Literal["diskspd", "fio", "iometer", "vdbench"]
+FileKind = Literal["diskspd", "fio", "iometer", "vdbench", "iolog", "blkparse", "snia"]
 _HEAD_BYTES = 65_536
 _HINT = (
     "write a vdbench file (docs/vdbench.md), a job file of fio (docs/fio.md), a configuration of Iometer "
-    "(docs/iometer.md), a script with commands of diskspd or sqlio, a profile of diskspd (docs/diskspd.md) "
-    "or a TOML file (docs/workload.md)"
+    "(docs/iometer.md), a script with commands of diskspd or sqlio, a profile of diskspd (docs/diskspd.md), "
+    "a trace (docs/trace.md) or a TOML file (docs/workload.md)"
 )
 _IOMETER = re.compile(
     rb"(\xef\xbb\xbf)?\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE
@@ -38,15 +40,20 @@ def kind_of_file(path: Path) -> FileKind:
 
     diskspd: a script of Windows, a file with a command of diskspd or sqlio, or a profile of diskspd (XML). iometer: a
     file that begins as a configuration of Iometer, or whose name ends with .icf. fio: one whose first line that is no
-    comment is a section, or whose name ends with .fio or .job. vdbench: all others.
+    comment is a section, or whose name ends with .fio or .job. iolog, blkparse, snia: a trace of this form, also
+    compressed with gzip. vdbench: all others.
 
     Raises UserError for a file of another tool, named.
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+        head = head_of(path, _HEAD_BYTES)
     except OSError:
         return "vdbench"  # reported when it is read
+    if (form := form_of_head(head)) is not None:
+        return form
+    if path.suffix.lower() == ".gz" and not head.startswith(GZIP):
+        hint = "traces are read from .gz files: fio's iolog, blkparse's text, SNIA's CSV (docs/trace.md)"
+        raise UserError(f"{path}: the archive holds no trace", hint)
     if path.suffix.lower() == ".icf" or _IOMETER.match(head):
         return "iometer"
     if path.suffix.lower() in _SCRIPTS or is_script(head) or is_profile(head):
@@ -60,3 +67,11 @@ def kind_of_file(path: Path) -> FileKind:
     lines = (line.strip() for line in text.splitlines())
     first = next((line for line in lines if line and not line.startswith(_COMMENTS)), "")
     return "fio" if re.match(r"\[[^\]]+\]\s*([#;].*)?$", first) else "vdbench"
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file is a trace, plain or compressed."""
+    try:
+        return path.is_file() and form_of_head(head_of(path, _HEAD_BYTES)) is not None
+    except OSError:
+        return False

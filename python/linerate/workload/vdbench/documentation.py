@@ -154,7 +154,8 @@ other hosts (`hd=`) are refused. Each thread of the file is a thread that waits 
 - **Results.** Each operation of an FWD is a stream of the run: `fwd1 read`, `fwd1 open`. The rate of a run counts all
   of them, the opens and closes too. `--vdbench-output` has vdbench's columns, where `rate` counts what was asked for.
 - **Not supported**, and refused: copy and move, `fileio=(sequential,delete)`, skewed file selection, `stopafter` with
-  sequential files, `format=complete`, `fwdrate=curve` or n%, `validate`, `compratio`, `dedupratio`, SDs in the same file.
+  sequential files, `format=complete`, `fwdrate=curve` or n%, `validate`, `compratio`, `dedupratio`, SDs in the same
+  file.
 """
 
 _TITLES = {

@@ -1,0 +1,1 @@
+"""Traces: what the readers make of them."""
