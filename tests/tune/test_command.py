@@ -132,3 +132,12 @@ def test_mistakes_are_told(study: str, options: tuple[str, ...], message: str) -
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "->" in done.stderr
+
+
+def test_the_example_of_the_page_can_be_planned(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/tune.md").read_text()
+    (tmp_path / "drives.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    plan = linerate("tune", str(tmp_path / "drives.toml"), "--pilot", "2", "--dry-run")
+    assert plan.returncode == 0, plan.stderr
+    for line in plan.stdout.splitlines()[:8]:
+        assert line in page

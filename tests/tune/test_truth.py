@@ -104,6 +104,7 @@ def test_a_level_between_is_measured_and_taken_if_it_is_better() -> None:
     assert procedure.choice(measured).best.point == (2, 0, 0, 0, 0)
 
 
+@pytest.mark.long
 def test_the_smallest_effect_is_found_four_times_in_five() -> None:
     smallest = smallest_effect(NOISE, points=16, blocks=4, factors=8)
     procedure = Procedure(SPACE, TuneEffort(pilot=0), better=1)
