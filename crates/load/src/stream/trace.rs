@@ -128,7 +128,8 @@ impl Place {
             TracePlacement::Fold => first % self.volume_bytes,
             TracePlacement::Scale => self.scaled(first),
         };
-        let len = u32::try_from(len).map_err(|_| TraceError::TooLong { len, volume_bytes: 0 })?;
+        let len =
+            u32::try_from(len).map_err(|_| TraceError::TooLong { len, volume_bytes: self.volume_bytes })?;
         Ok((first.min(last), len))
     }
 

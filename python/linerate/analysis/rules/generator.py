@@ -97,8 +97,8 @@ def _trace_cut(step: StepView) -> Iterator[Doubt]:
         yield caution(
             f"{planned - done:,} of the {planned:,} I/Os of the trace were not replayed",
             "the result is of a part of the trace",
-            "the storage or the generator did not keep the pace: give a larger --time-scale or --elapsed, or allow "
-            "more outstanding I/Os",
+            "the storage or the generator could not follow: give a larger --time-scale or --elapsed, or allow more "
+            "outstanding I/Os",
         )
 
 

@@ -164,7 +164,7 @@ def compiled(path: Path, records: Records) -> CompiledTrace:
             part["offset"] = np.frombuffer(records.offset, np.uint64)[own]
             part["bytes"] = np.frombuffer(records.bytes, np.uint32)[own]
             part["write"] = kind[own] & 1
-            file.write(part)
+            file.write(part.data)
             devices.append(_device(name, first_io, part))
             first_io += len(part)
         file.flush()
