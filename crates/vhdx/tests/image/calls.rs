@@ -62,7 +62,8 @@ fn what_a_replay_writes_is_durable_before_the_header_forgets_the_log() {
     let file = TracedFile::new(&mut disk, move |call| seen.borrow_mut().push(call));
     VhdxImage::open(file, OpenMode::ReadWrite, GuidSource::from_seed(2)).unwrap();
     let replay = [HEADERS[0], FileCall::Flush, BAT, FileCall::Flush, HEADERS[1], FileCall::Flush];
-    assert_eq!(calls.take(), replay);
+    let written = calls.take().into_iter().filter(|call| !matches!(call, FileCall::Read { .. }));
+    assert_eq!(written.collect::<Vec<_>>(), replay);
 }
 
 #[test]
