@@ -124,7 +124,7 @@ fn no_fault_loses_an_acknowledged_write_or_an_answer() {
         samba = Some(own);
         total += tally;
     });
-    println!("{total:?}");
+    eprintln!("{total:?}");
     if is_full {
         assert!(total.has_all(), "a kind of fault was not met: {total:?}");
     }

@@ -35,7 +35,7 @@ pub(crate) fn start(server_port: u16, fault: Fault) -> u16 {
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
         let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else { return };
         std::thread::spawn(move || {
-            pass(from_client, to_server, Some(fault).filter(|fault| !fault.to_client))
+            pass(from_client, to_server, Some(fault).filter(|fault| !fault.to_client));
         });
         pass(server, client, Some(fault).filter(|fault| fault.to_client));
     });

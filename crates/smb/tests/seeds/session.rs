@@ -205,7 +205,9 @@ impl<'a, D: Driver> Session<'a, D> {
             }
             let now = self.driver.now();
             self.client.on_time(&mut self.driver, now, &mut done);
-            done.drain(..).for_each(|end| self.check_end(end));
+            for end in done.drain(..) {
+                self.check_end(end);
+            }
             if *self.client.state(file) != SmbFileState::Ready {
                 self.check_state(file);
                 let busy = self.in_flight.iter().flatten().count();
@@ -282,7 +284,9 @@ impl<'a, D: Driver> Session<'a, D> {
             }
             (Err(error), data) => {
                 assert!(self.end.permits(error), "{error}");
-                data.into_iter().for_each(|data| self.model.not_known(flight.at, data));
+                if let Some(data) = data {
+                    self.model.not_known(flight.at, data);
+                }
             }
         }
     }
@@ -292,11 +296,15 @@ impl<'a, D: Driver> Session<'a, D> {
         if !matches!(self.end, End::Dropped) {
             let mut done = Vec::new();
             self.client.close(&mut self.driver, CLOSE_NS, &mut done).unwrap();
-            done.into_iter().for_each(|end| self.check_end(end));
+            for end in done {
+                self.check_end(end);
+            }
             assert!(self.in_flight.iter().all(Option::is_none), "closing did not end every I/O");
         }
         for flight in self.in_flight.drain(..).flatten() {
-            flight.data.into_iter().for_each(|data| self.model.not_known(flight.at, data));
+            if let Some(data) = flight.data {
+                self.model.not_known(flight.at, data);
+            }
         }
     }
 }
