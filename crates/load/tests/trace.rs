@@ -1,5 +1,7 @@
 //! A stream that replays a trace: order, places, times, lateness and end.
 
+#![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
+
 mod common;
 
 use common::{ios, null_volume, run_well, spec, stream, within_three_attempts};

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linerate.analysis import StepSummary
+from linerate.analysis.summary import measured
 from linerate.report import figures
 from linerate.report.panels.series import Point
 
@@ -46,7 +47,8 @@ def cpu_cost(steps: Sequence[StepSummary]) -> CpuCost:
     if len(known) == len(cycles):
         return CpuCost("cycles per byte", known)
     return CpuCost(
-        "CPU ns per byte", {step.step: 1e9 * step.usage.load_cpu_s / step.total.bytes for step in steps}
+        "CPU ns per byte",
+        {step.step: 1e9 * measured(step.usage.load_cpu_s) / step.total.bytes for step in steps},
     )
 
 
