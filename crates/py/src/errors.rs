@@ -52,10 +52,10 @@ pub(crate) fn run_error(error: &RunError) -> PyErr {
             "name CPUs that this process may use (`taskset -p $$` shows them), or leave --cpus out"
         }
         Blame::User => {
-            "correct the workload file or the target; `linerate discover` shows the LUNs of an array or the shares of a server"
+            "correct the workload file or the target; `linerate discover` shows LUNs of an array or shares of a server"
         }
         Blame::Peer => {
-            "see whether the array or server is up and reachable, and its log; `linerate discover` tries an array or a server"
+            "see whether the array or server is up and reachable, and its log; `linerate discover` tries to reach it"
         }
         Blame::Host => "see `linerate run --help` for the driver, CPU and file options",
         Blame::Us => "please report this with the run directory",

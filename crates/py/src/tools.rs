@@ -8,7 +8,7 @@ use linerate_blame::Blame;
 use linerate_io::{AnyDriver, Preference, open_driver, system, with_driver};
 use linerate_iscsi_initiator::{Credentials, SessionOptions};
 use linerate_load::{RunSpec, VolumeEnds};
-use linerate_smb::{Share, SmbAddress, SmbCredentials, SmbOptions, SmbToolError, list_shares};
+use linerate_smb::{ListedShare, SmbAddress, SmbCredentials, SmbOptions, SmbToolError, list_shares};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
@@ -41,14 +41,14 @@ pub(crate) fn shares<'py>(
     let options: SmbOptions =
         serde_json::from_str(options_json).map_err(|error| refused_json("SMB options", &error))?;
     let (url, credentials) = (url.to_owned(), SmbCredentials::of_user(user, secret));
-    let ask = move || -> Result<Vec<Share>, SmbToolError> {
+    let ask = move || -> Result<Vec<ListedShare>, SmbToolError> {
         let address = SmbAddress::of_server(&url)?;
         with_driver!(open_driver(Preference::Auto)?, |driver| {
             list_shares(driver, &address, &options, credentials)
         })
     };
     let found = interruptible(py, ask)?.map_err(|error| smb_error(&error))?;
-    let as_json = |share: &Share| {
+    let as_json = |share: &ListedShare| {
         json!({
             "name": share.name,
             "type": share.kind.name(),

@@ -5,7 +5,7 @@ use crate::credentials::SmbCredentials;
 use crate::event::{SmbFileId, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
 use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbGoal, SmbMode};
 use crate::options::SmbOptions;
-use crate::wire::shares::Share;
+use crate::wire::shares::ListedShare;
 use linerate_io::{AttachedRegions, Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl SmbClient {
     }
 
     /// The shares that were listed.
-    pub(crate) fn shares(&self, list: SmbFileId) -> &[Share] {
+    pub(crate) fn shares(&self, list: SmbFileId) -> &[ListedShare] {
         self.files[list.index()].shares()
     }
 

@@ -21,8 +21,8 @@
 //!
 //! # What it does not do
 //!
-//! It has an oplock only because durable handles need one, and gives it up when the server asks. It caches nothing. There are
-//! no leases, no compounds, no several channels, and no Kerberos.
+//! It has an oplock only because durable handles need one, and gives it up when the server asks. It caches nothing. There
+//! are no leases, no compounds, no several channels, and no Kerberos.
 
 mod address;
 mod auth;
@@ -46,4 +46,4 @@ pub use file::{FileFacts, SmbFileState, SmbMode};
 pub use linerate_blame::Blame;
 pub use options::{EncryptionChoice, SigningChoice, SmbOptions, SmbOptionsError};
 pub use tools::{SmbDisk, SmbToolError, list_shares};
-pub use wire::shares::{Share, ShareKind};
+pub use wire::shares::{ListedShare, ShareKind};

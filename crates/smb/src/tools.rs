@@ -7,7 +7,7 @@ use crate::credentials::SmbCredentials;
 use crate::event::{SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSubmitError};
 use crate::file::{FileFacts, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
-use crate::wire::shares::Share;
+use crate::wire::shares::ListedShare;
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, OpenDriverError, Region, RegionId, Seg};
 use std::io;
@@ -25,7 +25,7 @@ pub fn list_shares<D: Driver>(
     address: &SmbAddress,
     options: &SmbOptions,
     credentials: SmbCredentials,
-) -> Result<Vec<Share>, SmbToolError> {
+) -> Result<Vec<ListedShare>, SmbToolError> {
     let mut client = SmbClient::new();
     let list = client.list_shares(&mut driver, address, options, credentials)?;
     client.wait_ready(&mut driver)?;

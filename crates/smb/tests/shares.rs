@@ -9,7 +9,7 @@ use linerate_smb::wire::rpc::{ANSWER_BYTES_MAX, RpcAnswer, RpcError, bound, requ
 use linerate_smb::wire::shares::{SHARE_ENUM, ShareListError, share_enum, shares};
 use linerate_smb::wire::unicode::utf16;
 use linerate_smb::{
-    Blame, EncryptionChoice, Share, ShareKind, SigningChoice, SmbAddress, SmbCredentials, SmbOptions,
+    Blame, EncryptionChoice, ListedShare, ShareKind, SigningChoice, SmbAddress, SmbCredentials, SmbOptions,
     SmbToolError, list_shares,
 };
 use peers::Samba;
@@ -135,7 +135,12 @@ fn kinds_flags_and_errors_are_told_apart() {
     assert_eq!(request(1, SHARE_ENUM, &share_enum("nas")).len() % 4, 0);
 }
 
-fn list(samba: &Samba, options: &SmbOptions, user: &str, password: &str) -> Result<Vec<Share>, SmbToolError> {
+fn list(
+    samba: &Samba,
+    options: &SmbOptions,
+    user: &str,
+    password: &str,
+) -> Result<Vec<ListedShare>, SmbToolError> {
     let address = SmbAddress::of_server(&format!("smb://127.0.0.1:{}", samba.port)).unwrap();
     let credentials = SmbCredentials::of_user(Some(user), Some(password));
     list_shares(EpollDriver::new().unwrap(), &address, options, credentials)

@@ -2,7 +2,8 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures; `recovery.rs` restores a lost connection; `shares.rs` lists the shares of a server in place of a file. It owns no clock, no socket and no thread.
+//! failures; `recovery.rs` restores a lost connection; `shares.rs` lists the shares of a server in place of a file. It owns
+//! no clock, no socket and no thread.
 
 mod credits;
 mod incoming;

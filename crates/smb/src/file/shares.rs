@@ -5,7 +5,7 @@ use super::{FileLoss, RemoteFile};
 use crate::wire::files;
 use crate::wire::header::SmbCommand;
 use crate::wire::rpc::{self, RpcAnswer};
-use crate::wire::shares::{SHARE_ENUM, SRVSVC, SRVSVC_PIPE, Share, share_enum, shares};
+use crate::wire::shares::{ListedShare, SHARE_ENUM, SRVSVC, SRVSVC_PIPE, share_enum, shares};
 use crate::wire::status::Status;
 use linerate_io::Nanos;
 
@@ -16,12 +16,12 @@ const LIST_CALL: u32 = 2;
 #[derive(Debug, Default)]
 pub(super) struct ShareListing {
     answer: RpcAnswer,
-    shares: Vec<Share>,
+    shares: Vec<ListedShare>,
 }
 
 impl RemoteFile {
     /// The server's shares; empty before they are known.
-    pub(crate) fn shares(&self) -> &[Share] {
+    pub(crate) fn shares(&self) -> &[ListedShare] {
         self.listing.as_ref().map_or(&[], |listing| &listing.shares)
     }
 

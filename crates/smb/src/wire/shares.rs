@@ -64,7 +64,7 @@ impl ShareKind {
 
 /// A share of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct ListedShare {
     /// Its name. Control characters are replaced, as in the comment.
     pub name: String,
     /// What it offers.
@@ -94,7 +94,7 @@ pub fn share_enum(host: &str) -> Vec<u8> {
 }
 
 /// The shares, from the result of `NetrShareEnum`.
-pub fn shares(result: &[u8]) -> Result<Vec<Share>, ShareListError> {
+pub fn shares(result: &[u8]) -> Result<Vec<ListedShare>, ShareListError> {
     let mut input = Ndr { bytes: result, at: 0 };
     if input.u32()? != LEVEL || input.u32()? != LEVEL {
         return Err(ShareListError::Malformed);
@@ -120,7 +120,7 @@ pub fn shares(result: &[u8]) -> Result<Vec<Share>, ShareListError> {
 }
 
 /// An array of entries, then the texts of each in turn.
-fn entries(input: &mut Ndr<'_>, count: u32) -> Result<Vec<Share>, ShareListError> {
+fn entries(input: &mut Ndr<'_>, count: u32) -> Result<Vec<ListedShare>, ShareListError> {
     let fits = (count as usize).checked_mul(ENTRY_BYTES).is_some_and(|bytes| bytes <= input.left());
     if input.u32()? != count || !fits {
         return Err(ShareListError::Malformed);
@@ -132,7 +132,7 @@ fn entries(input: &mut Ndr<'_>, count: u32) -> Result<Vec<Share>, ShareListError
     fixed
         .into_iter()
         .map(|[name, kind, comment]| {
-            Ok(Share {
+            Ok(ListedShare {
                 name: text(name)?,
                 kind: ShareKind::of(kind & !(SPECIAL | TEMPORARY)),
                 is_special: kind & SPECIAL != 0,
