@@ -100,8 +100,8 @@ fn writes_go_where_the_trace_says() {
 #[test]
 fn a_trace_that_is_not_whole_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = compiled(folder.path(), &[(5, 0, 4096, 0), (4, 0, 4096, 0)]);
-    for (ios, expected) in [(3, "cannot be read"), (2, "damaged")] {
+    for (second_ns, ios, expected) in [(6, 3, "cannot be read"), (4, 2, "damaged")] {
+        let path = compiled(folder.path(), &[(5, 0, 4096, 0), (second_ns, 0, 4096, 0)]);
         let error = Run::start(replay(&path, ios, &null_volume("a", 1), &json!({}))).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     }
