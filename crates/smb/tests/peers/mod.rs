@@ -172,6 +172,8 @@ impl Samba {
     }
 
     pub(crate) fn start_again(&mut self) {
+        // A helper of the old server that still ends has its listening socket, and would reset connections.
+        self.wait_while(|_| true);
         self.daemon = serve(&self.dir, self.space_mib);
         self.wait_until_it_listens();
     }

@@ -152,7 +152,13 @@ impl<'a, D: Driver> Session<'a, D> {
         let credentials = SmbCredentials::of_user(Some(user), Some(password));
         // Samba answers at once, so requests of this session are late only behind a pause.
         let limit_s = if matches!(self.end, End::Paused(_)) { 0.15 } else { 30.0 };
-        let options = SmbOptions { login_timeout_s: 30.0, command_timeout_s: limit_s, ..way.clone() };
+        // Without another connection: the end of each I/O says what the fault did. `recovery.rs` tests the other way.
+        let options = SmbOptions {
+            login_timeout_s: 30.0,
+            command_timeout_s: limit_s,
+            replacement_timeout_s: 0.0,
+            ..way.clone()
+        };
         let mode = SmbMode { write: true, create_bytes: None };
         let file = self.client.open(&mut self.driver, &address, &options, credentials, mode).unwrap();
         self.client.wait_ready(&mut self.driver).unwrap();
