@@ -134,7 +134,8 @@ def test_writes_ask_for_stable_storage_only_if_the_user_does(
 def test_a_share_that_is_lost_ends_it_with_its_reason(tmp_path: Path) -> None:
     with samba(tmp_path) as server, relay(server.port, 14 << 20) as between:
         url = f"smb://{USER}@127.0.0.1:{between.port}/share/image.vhdx"
-        code, result, said = _load(tmp_path, url, "--size", "24m", "--used", "90")
+        soon = ("--set", "smb.replacement_timeout_s=0.5")
+        code, result, said = _load(tmp_path, url, "--size", "24m", "--used", "90", *soon)
     assert code != 0
     assert result["state"] == "failed"
     assert result["error"]["message"] in said

@@ -283,6 +283,7 @@ def test_rule_names_are_unique() -> None:
         "host-clock-moved",
         "wall-clocks-apart",
         "imported",
+        "trace-cut",
     }
 
 
