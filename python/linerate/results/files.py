@@ -7,10 +7,13 @@ import hashlib
 import io
 import os
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol, Self, TypeVar
 
 import polars as pl
+from pydantic import ValidationError
 
+from linerate.errors import HostError, UserError
+from linerate.model import Model
 from linerate.results.manifest import FileRecord, Manifest
 
 MANIFEST = "manifest.json"
@@ -36,6 +39,46 @@ def write_atomically(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+
+
+class _Versioned(Protocol):
+    """A record whose file says which format it has."""
+
+    @property
+    def format_version(self) -> int: ...
+
+    @classmethod
+    def model_validate_json(cls, json_data: bytes, /) -> Self: ...
+
+
+_Record = TypeVar("_Record", bound=_Versioned)
+
+
+def write_record(path: Path, record: Model) -> None:
+    """Replace the file of a record. Raises HostError when it cannot be written."""
+    try:
+        write_atomically(path, record.model_dump_json(indent=1).encode() + b"\n")
+    except OSError as error:
+        raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error
+
+
+def open_record(kind: type[_Record], path: Path, newest: int, wanted: str) -> _Record:
+    """Read a record of a format up to `newest`. `wanted` says what to give if the file cannot be read.
+
+    Raises UserError for a file that cannot be read, a damaged one, and one of a newer format.
+    """
+    try:
+        record = kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", wanted) from error
+    except ValidationError as error:
+        raise UserError(f"{path}: {error.errors()[0]['msg']}", "take it from a backup") from error
+    if record.format_version > newest:
+        raise UserError(
+            f"{path} has format {record.format_version}; this version reads up to {newest}",
+            "read it with the Linerate that wrote it, or a newer one",
+        )
+    return record
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

@@ -9,11 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict
 
-from linerate.errors import HostError, UserError
 from linerate.model import Model
-from linerate.results.files import write_atomically
+from linerate.results.files import open_record, write_record
 from linerate.scale.procedure import Parts, Procedure
 from linerate.scale.reached import Axis, Reached
 from linerate.scale.search import SearchLimits
@@ -47,30 +46,13 @@ class ScaleRecord(Model):
 
     def write(self, directory: Path) -> None:
         """Into the search's directory, in place of an earlier one. Raises HostError when it cannot be written."""
-        path = directory / SCALE
-        try:
-            write_atomically(path, self.model_dump_json(indent=1).encode() + b"\n")
-        except OSError as error:
-            raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error
+        write_record(directory / SCALE, self)
 
     @classmethod
     def open(cls, directory: Path) -> Self:
         """Raises UserError for a directory that is no search, or a damaged one."""
-        path = directory / SCALE
-        try:
-            record = cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise UserError(
-                f"{path}: {error.strerror}", "give a directory that `linerate scale` wrote"
-            ) from error
-        except ValidationError as error:
-            raise UserError(f"{path}: {error.errors()[0]['msg']}", "take it from a backup") from error
-        if record.format_version > FORMAT_VERSION:
-            raise UserError(
-                f"{path} has format {record.format_version}; this version reads up to {FORMAT_VERSION}",
-                "read it with the Linerate that wrote it, or a newer one",
-            )
-        return record
+        wanted = "give a directory that `linerate scale` wrote"
+        return open_record(cls, directory / SCALE, FORMAT_VERSION, wanted)
 
     @property
     def procedure(self) -> Procedure:

@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict
 
 from linerate.errors import HostError, UserError
 from linerate.model import Model
-from linerate.results.files import write_atomically
+from linerate.results.files import open_record, write_record
 from linerate.study import Study
 from linerate.tune.factors import Space
 from linerate.tune.stages import TuneEffort
@@ -46,25 +46,12 @@ class TuneRecord(Model):
                     f"{directory} is not empty",
                     f"give another --output, or go on with: linerate tune {directory}",
                 )
-            write_atomically(path, self.model_dump_json(indent=1).encode() + b"\n")
         except OSError as error:
             raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error
+        write_record(path, self)
 
     @classmethod
     def open(cls, directory: Path) -> Self:
         """Raises UserError for a directory that is no search, or a damaged one."""
-        path = directory / TUNE
-        try:
-            record = cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise UserError(
-                f"{path}: {error.strerror}", "give a study file, or a directory that `linerate tune` wrote"
-            ) from error
-        except ValidationError as error:
-            raise UserError(f"{path}: {error.errors()[0]['msg']}", "take it from a backup") from error
-        if record.format_version > FORMAT_VERSION:
-            raise UserError(
-                f"{path} has format {record.format_version}; this version reads up to {FORMAT_VERSION}",
-                "read it with the Linerate that wrote it, or a newer one",
-            )
-        return record
+        wanted = "give a study file, or a directory that `linerate tune` wrote"
+        return open_record(cls, directory / TUNE, FORMAT_VERSION, wanted)
