@@ -5,24 +5,21 @@ Rates follow from counts and TestTimeSeconds, as diskspd computes them. Times ar
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from xml.parsers import expat
 
 from linerate.errors import UserError
 from linerate.imported.record import ToolRun, ToolStep, figures, later
 from linerate.imported.text import SourceText, shown
 from linerate.results import GivenFigures, GivenStep
+from linerate.workload.diskspd.elements import Element, read_elements
 
 _RESULTS = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!DOCTYPE[^<]*(?:<![^<]*)*)?<Results\b", re.DOTALL
 )
 _DEPTH_MAX = 32
-_NODES_MAX = 2_000_000
-_TEXT_CHARACTERS_MAX = 32_768
+_ELEMENTS_MAX = 2_000_000
 _HINT = "give the file as diskspd -Rxml wrote it, of one command"
 _SIDES = (("Read", "read"), ("Write", "write"))
 _LOAD = (
@@ -30,29 +27,6 @@ _LOAD = (
     *("Throughput", "InterlockedSequential", "DisableAllCache", "DisableOSCache", "WriteThrough"),
 )
 """Elements of a target in the profile that make the load."""
-
-
-@dataclass(slots=True)
-class _Element:
-    name: str
-    line: int
-    text: str = ""
-    children: list[_Element] = field(default_factory=list)
-
-    def all(self, name: str) -> Iterator[_Element]:
-        return (child for child in self.children if child.name == name)
-
-    def find(self, *names: str) -> _Element | None:
-        """The first one at the end of a path of names."""
-        if not names:
-            return self
-        found = next(self.all(names[0]), None)
-        return found.find(*names[1:]) if found is not None else None
-
-    def value(self, *names: str) -> str:
-        """Empty without the element."""
-        found = self.find(*names)
-        return found.text.strip() if found is not None else ""
 
 
 def is_diskspd(text: str) -> bool:
@@ -84,43 +58,12 @@ def read_diskspd(source: SourceText) -> ToolRun:
     return ToolRun("diskspd", root.value("System", "Tool", "Version"), steps, host, tuple(notes))
 
 
-def _parsed(source: SourceText) -> _Element:
-    top = _Element("", 0)
-    open_elements = [top]
-    count = itertools.count(1)
-    parser = expat.ParserCreate(encoding="utf-8")
+def _parsed(source: SourceText) -> Element:
+    def refuse(line: int, what: str) -> UserError:
+        return source.refuse(line, what, _HINT)
 
-    def refuse(what: str) -> UserError:
-        return source.refuse(parser.CurrentLineNumber, what, _HINT)
-
-    def declares(name: str, *_: object) -> None:
-        raise refuse(f"a document type ({shown(name)}): diskspd writes none, and entities are not read")
-
-    def begin(name: str, _attributes: dict[str, str]) -> None:
-        if len(open_elements) > _DEPTH_MAX or next(count) > _NODES_MAX:
-            raise refuse(f"{shown(name)}: too deep, or more than {_NODES_MAX:,} elements")
-        element = _Element(name, parser.CurrentLineNumber)
-        open_elements[-1].children.append(element)
-        open_elements.append(element)
-
-    def end(_name: str) -> None:
-        open_elements.pop()
-
-    def more(text: str) -> None:
-        element = open_elements[-1]
-        element.text += text
-        if len(element.text) > _TEXT_CHARACTERS_MAX:
-            raise refuse(f"{shown(element.name)}: more than {_TEXT_CHARACTERS_MAX:,} characters")
-
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = declares
-    parser.StartElementHandler, parser.EndElementHandler = begin, end
-    parser.CharacterDataHandler = more
-    try:
-        parser.Parse(source.text.encode("utf-8", "replace"), True)
-    except expat.ExpatError as error:
-        raise refuse(f"no XML: {expat.ErrorString(error.code)}") from error
-    return top.children[0]
+    content = source.text.encode("utf-8", "replace")
+    return read_elements(content, refuse, depth_max=_DEPTH_MAX, elements_max=_ELEMENTS_MAX, encoding="utf-8")
 
 
 def _time(text: str) -> datetime | None:
@@ -133,9 +76,9 @@ def _time(text: str) -> datetime | None:
 @dataclass(frozen=True, slots=True)
 class _Span:
     source: SourceText
-    span: _Element
+    span: Element
 
-    def step(self, asked: _Element | None) -> GivenStep:
+    def step(self, asked: Element | None) -> GivenStep:
         seconds = self._figure(self.span, "TestTimeSeconds")
         targets = [target for thread in self.span.all("Thread") for target in thread.all("Target")]
         if seconds is None or not targets:
@@ -189,18 +132,18 @@ class _Span:
             percentiles_ms=percentiles,
         )
 
-    def _figure(self, element: _Element, *names: str) -> float | None:
+    def _figure(self, element: Element, *names: str) -> float | None:
         found = element.find(*names)
         return None if found is None else self.source.figure(found.line, names[-1], found.text)
 
-    def _count(self, target: _Element, name: str) -> int:
+    def _count(self, target: Element, name: str) -> int:
         found = target.find(name)
         if found is None:
             raise self.source.refuse(target.line, f"a target without {name}", _HINT)
         return self.source.whole(found.line, name, found.text)
 
 
-def _load(asked: _Element) -> dict[str, str]:
+def _load(asked: Element) -> dict[str, str]:
     """What the profile asks of the targets; targets that differ have all their values."""
     targets = [target for group in asked.all("Targets") for target in group.all("Target")]
     values = {

@@ -117,12 +117,12 @@ def _loaded(
 
         _refuse_substitutions(substitutions, str(paths[0]))
         return load_trace(paths[0], kind, overrides=overrides)
-    if kinds[0] == "fio":
+    if kind == "fio":
         return load_fio(paths[0], substitutions=substitutions, overrides=overrides)
-    if kinds[0] == "iometer":
+    if kind == "iometer":
         _refuse_substitutions(substitutions, str(paths[0]))
         return load_iometer(paths[0], overrides=overrides)
-    if kinds[0] == "diskspd":
+    if kind == "diskspd":
         return load_commands(paths[0], substitutions=substitutions, overrides=overrides)
     return load_vdbench(paths, substitutions=substitutions, lenient=lenient, overrides=overrides)
 

@@ -6,21 +6,19 @@ options, as those of a command have: a profile in which they differ is refused.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from xml.parsers import expat
 
 from linerate.errors import UserError
+from linerate.workload.diskspd.elements import Element, read_elements
 from linerate.workload.diskspd.lexer import CommandLine, decoded, read_bytes
 from linerate.workload.problems import Problems, SourceLocation, shorten
 
 _DEPTH_MAX = 16
-_NODES_MAX = 100_000
-_TEXT_CHARACTERS_MAX = 32_768
+_ELEMENTS_MAX = 100_000
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 _PROFILE = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->).)*-->\s*)*<Profile\b", re.DOTALL)
 
@@ -69,27 +67,6 @@ _KEPT_AT_ZERO = ("d", "W")
 """Options whose default is not 0."""
 
 
-@dataclass(slots=True)
-class _Node:
-    name: str
-    line: int
-    attributes: dict[str, str]
-    text: str = ""
-    children: list[_Node] = field(default_factory=list)
-
-    def find(self, *names: str) -> _Node | None:
-        """The first node at the end of a way of names."""
-        if not names:
-            return self
-        found = next((child for child in self.children if child.name == names[0]), None)
-        return found.find(*names[1:]) if found is not None else None
-
-    def value(self, *names: str) -> str:
-        """The text of a node below; empty without it."""
-        found = self.find(*names)
-        return found.text.strip() if found is not None else ""
-
-
 def is_profile(head: bytes) -> bool:
     """Whether the beginning of a file is that of a profile."""
     return _PROFILE.match(decoded(head) or "") is not None
@@ -106,41 +83,11 @@ def read_profile(path: Path, problems: Problems) -> Iterator[CommandLine]:
                 yield command
 
 
-def _parsed(path: Path) -> _Node:
-    root = _Node("", 0, {})
-    open_nodes = [root]
-    count = itertools.count(1)
-    parser = expat.ParserCreate()
+def _parsed(path: Path) -> Element:
+    def refuse(line: int, what: str) -> UserError:
+        return UserError(f"{path}:{line}: {what}", "write a profile as diskspd -Rpxml does")
 
-    def refuse(what: str) -> UserError:
-        return UserError(
-            f"{path}:{parser.CurrentLineNumber}: {what}", "write a profile as diskspd -Rpxml does"
-        )
-
-    def begin(name: str, attributes: dict[str, str]) -> None:
-        if len(open_nodes) > _DEPTH_MAX or next(count) > _NODES_MAX:
-            raise refuse(f"{shorten(name)}: too deep, or more than {_NODES_MAX:,} elements")
-        node = _Node(name, parser.CurrentLineNumber, attributes)
-        open_nodes[-1].children.append(node)
-        open_nodes.append(node)
-
-    def end(_name: str) -> None:
-        open_nodes.pop()
-
-    def more(text: str) -> None:
-        node = open_nodes[-1]
-        node.text += text
-        if len(node.text) > _TEXT_CHARACTERS_MAX:
-            raise refuse(f"{shorten(node.name)}: more than {_TEXT_CHARACTERS_MAX:,} characters")
-
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = begin, end
-    parser.CharacterDataHandler = more
-    try:
-        parser.Parse(read_bytes(path), True)
-    except expat.ExpatError as error:
-        raise refuse(f"no XML: {expat.ErrorString(error.code)}") from error
-    return root.children[0]
+    return read_elements(read_bytes(path), refuse, depth_max=_DEPTH_MAX, elements_max=_ELEMENTS_MAX)
 
 
 class _Reader:
@@ -148,7 +95,7 @@ class _Reader:
         self._path = path
         self._problems = problems
 
-    def check(self, node: _Node) -> None:
+    def check(self, node: Element) -> None:
         """Notes each child of a profile, a time span or a target that is not known or not supported."""
         for child in node.children:
             row = _BY_NAME.get((node.name, child.name))
@@ -165,7 +112,7 @@ class _Reader:
                 else:
                     self._error(part, f"{child.name} has no element {shorten(part.name)}", "correct it")
 
-    def command(self, span: _Node) -> CommandLine | None:
+    def command(self, span: Element) -> CommandLine | None:
         """The time span as a command; None after a problem was noted."""
         found = [target for child in span.children if child.name == "Targets" for target in child.children]
         paths = [target.value("Path") for target in found]
@@ -180,7 +127,7 @@ class _Reader:
             return CommandLine(SourceLocation(self._path, span.line), "diskspd", words)
         return None
 
-    def _options(self, node: _Node) -> Iterator[str]:
+    def _options(self, node: Element) -> Iterator[str]:
         for child in node.children:
             row = _BY_NAME.get((node.name, child.name))
             text = child.text.strip()
@@ -196,14 +143,14 @@ class _Reader:
             yield from self._order(node)
             yield from self._data(node)
 
-    def _order(self, target: _Node) -> Iterator[str]:
+    def _order(self, target: Element) -> Iterator[str]:
         stride = target.value("StrideSize")
         if target.value("InterlockedSequential").lower() in _TRUE:
             yield f"-si{stride}"
         elif stride:
             yield f"-s{stride}"
 
-    def _data(self, target: _Node) -> Iterator[str]:
+    def _data(self, target: Element) -> Iterator[str]:
         pattern = target.value("WriteBufferContent", "Pattern")
         source = ("WriteBufferContent", "RandomDataSource")
         if pattern == "zero":
@@ -214,5 +161,5 @@ class _Reader:
         elif pattern not in ("", "sequential"):
             self._error(target, f"Pattern {shorten(pattern)}", "write sequential, zero or random")
 
-    def _error(self, node: _Node, what: str, accepted: str) -> None:
+    def _error(self, node: Element, what: str, accepted: str) -> None:
         self._problems.error(SourceLocation(self._path, node.line), what, accepted)
