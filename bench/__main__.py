@@ -14,12 +14,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from linerate.lab.cpu_idle import POLLING, kept_awake
+from linerate.lab.cpu.idle import POLLING, kept_awake
 
-from . import cases, digests, engine, files, fresh, raid, waiting
+from . import cases, digests, engine, files, fresh, raid, smb, waiting
 from .cases import Result, Setting
 
-BINARIES = ("bench-array", "bench-load", "bench-parity", "bench-pool", "rawtcp-server", "rawtcp-client")
+BINARIES = (
+    *("bench-array", "bench-load", "bench-parity", "bench-pool", "bench-signing"),
+    *("rawtcp-server", "rawtcp-client"),
+)
 GROUPS = cases.GROUPS | {
     "waiting": waiting.waiting,
     "files": files.files,
@@ -27,6 +30,7 @@ GROUPS = cases.GROUPS | {
     "engine": engine.engine,
     "fresh": fresh.fresh,
     "digests": digests.digests,
+    "smb": smb.smb,
 }
 
 

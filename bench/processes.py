@@ -9,9 +9,9 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ SERVER_CPU = 0
 CLIENT_CPU = 1
 IQN = "iqn.2026-11.lab.linerate:bench"
 TOUCHED_WITHIN_S = 60.0
+SMB_USER = "nobody"
+SMB_PASSWORD = "secret-of-the-bench"
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -37,6 +39,7 @@ class Shape:
     wait: str = "block"
     session: str = "own"
     data_digest: str = "none"
+    smb: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,7 @@ def run_spec(shape: Shape, urls: list[str], seconds: float) -> dict[str, Any]:
             "url": url,
             "outstanding": shape.outstanding,
             "session": shape.session,
-            "iscsi": {"data_digest": shape.data_digest},
+            **protocol_options(shape, url),
         }
         for name, url in zip(names, urls, strict=True)
     ]
@@ -199,6 +202,13 @@ def run_spec(shape: Shape, urls: list[str], seconds: float) -> dict[str, Any]:
         "volumes": volumes,
         "streams": [stream],
     }
+
+
+def protocol_options(shape: Shape, url: str) -> dict[str, Any]:
+    """Build what the order says about the protocol of one volume."""
+    if url.startswith("smb:"):
+        return {"user": SMB_USER, "secret": SMB_PASSWORD, "smb": dict(shape.smb)}
+    return {"iscsi": {"data_digest": shape.data_digest}}
 
 
 def load(directory: Path, spec: dict[str, Any], started: Callable[[], None] = lambda: None) -> dict[str, Any]:

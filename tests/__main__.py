@@ -14,7 +14,9 @@ import sys
 
 from tests.support.patience import SECOND_TRY
 
-TOGETHER = ("not alone", ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile"))
+# Workers take files in the order of tests/conftest.py; xdist's own puts the files with few and long tests last.
+BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
+TOGETHER = ("not alone", ("-n", str((os.cpu_count() or 1) + 1), *BY_FILE))
 ALONE = ("alone", ())
 # The machine may have been busy with other things, but not in the way of many tests.
 TRIED_AGAIN_MOST = 3

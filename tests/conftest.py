@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def _have_a_machine_lock_of_our_own() -> None:
 
 
 _have_a_machine_lock_of_our_own()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with many long tests come first, so that no worker is left with one of them when the others are done."""
+    long_tests = Counter(item.path for item in items if item.get_closest_marker("long"))
+    items.sort(key=lambda item: -long_tests[item.path])
 
 
 def pytest_unconfigure() -> None:

@@ -121,7 +121,7 @@ SETTINGS = (
         kind=Number("percent of one CPU", 1, 6400),
         default="all",
         doc="""The CPU time that the processes of all arrays get together. It makes a small NAS of a fast machine.
-        It needs cgroup v2 with the CPU controller, and root; elsewhere the case is not applicable.""",
+        It needs control groups (v1 or v2) with the CPU controller, and root; elsewhere the case is not applicable.""",
     ),
     SanSetting(
         name=REPLICATION,

@@ -1,7 +1,9 @@
-"""A limit of the CPU time of processes, by cgroup v2 (the kernel's Documentation/admin-guide/cgroup-v2.rst).
+"""A limit of the CPU time of processes, by a control group.
 
-The group is made in the nearest group above this process that passes the CPU controller on. No setting of a group that
-exists is changed. The processes are put back and the group is removed at the end.
+The CPU controller belongs to cgroup v2 or to a hierarchy of cgroup v1 (in the kernel's Documentation:
+admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst). In v2 the group is made in the nearest group above this process
+that passes the controller on, in v1 in the group of this process. No setting of a group that exists is changed. The
+processes are put back and the group is removed at the end.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.errors import HostError
@@ -27,15 +30,15 @@ class CpuLimit:
         self, percent: int, pids: Collection[int], tree: Path = TREE, membership: Path = MEMBERSHIP
     ) -> None:
         """`percent` of one CPU for all together. Raises HostError with what this machine lacks."""
-        home = _own_group(tree, membership)
-        self._home = home
-        self._group = _new_group(home, tree)
-        wanted = f"{percent * PERIOD_US // 100} {PERIOD_US}"
+        controller = _controller(tree, membership)
+        self._home = controller.home
+        self._group = controller.new_group()
         try:
-            limit = self._group / "cpu.max"
-            limit.write_text(wanted)
-            if (found := limit.read_text().strip()) != wanted:
-                raise HostError(f"{limit}: {wanted} was written and {found} read back")
+            for name, wanted in controller.limit(percent * PERIOD_US // 100).items():
+                file = self._group / name
+                file.write_text(wanted)
+                if (found := file.read_text().strip()) != wanted:
+                    raise HostError(f"{file}: {wanted} was written and {found} read back")
             for pid in pids:
                 _move(pid, self._group)
         except OSError as error:
@@ -65,28 +68,59 @@ def processes_in(namespaces: Collection[str]) -> Iterator[int]:
                 yield int(entry)
 
 
-def _own_group(tree: Path, membership: Path) -> Path:
-    if not (tree / "cgroup.controllers").is_file():
-        raise HostError(f"there is no cgroup v2 at {tree}", "use a machine that has cgroup v2 alone")
-    for line in membership.read_text().splitlines():
-        if line.startswith("0::"):
-            return tree / line.removeprefix("0::").strip("/")
-    raise HostError(f"{membership} names no group of cgroup v2", "use a machine that has cgroup v2 alone")
+def _controller(tree: Path, membership: Path) -> _Version1 | _Version2:
+    """The one that has the CPU controller. A line of `membership` is ID:CONTROLLERS:GROUP (cgroups(7))."""
+    lines = membership.read_text().splitlines() if membership.is_file() else []
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if "cpu" in controllers.split(",") and (mounted := tree / controllers).is_dir():
+            home = mounted / group.strip("/")
+            # In a container the mount may begin at the container's own group.
+            return _Version1(home if home.is_dir() else mounted)
+        if not controllers and (tree / "cgroup.controllers").is_file():
+            return _Version2(tree / group.strip("/"), tree)
+    raise HostError(f"{tree} has no control groups with the CPU controller", "use a machine that has them")
 
 
-def _new_group(home: Path, tree: Path) -> Path:
-    for above in home.parents if home != tree else (tree,):
-        if not above.is_relative_to(tree):
-            break
-        with contextlib.suppress(OSError):  # the next one above may do
-            if "cpu" in (above / "cgroup.subtree_control").read_text().split():
-                group = above / f"linerate-{os.getpid()}"
-                group.mkdir()
-                return group
-    raise HostError(
-        f"no group above {home} has the CPU controller for its members and lets this user make a group",
-        "run it as root",
-    )
+@dataclass(frozen=True, slots=True)
+class _Version1:
+    home: Path
+
+    def new_group(self) -> Path:
+        group = self.home / f"linerate-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError as error:
+            raise HostError(f"{group}: {error.strerror}", "run it as root") from error
+        return group
+
+    def limit(self, quota_us: int) -> dict[str, str]:
+        """Text of each file of a group."""
+        return {"cpu.cfs_period_us": f"{PERIOD_US}", "cpu.cfs_quota_us": f"{quota_us}"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Version2:
+    home: Path
+    tree: Path
+
+    def new_group(self) -> Path:
+        for above in self.home.parents if self.home != self.tree else (self.tree,):
+            if not above.is_relative_to(self.tree):
+                break
+            with contextlib.suppress(OSError):  # the next one above may do
+                if "cpu" in (above / "cgroup.subtree_control").read_text().split():
+                    group = above / f"linerate-{os.getpid()}"
+                    group.mkdir()
+                    return group
+        raise HostError(
+            f"no group above {self.home} has the CPU controller for its members and lets this user make a group",
+            "run it as root",
+        )
+
+    def limit(self, quota_us: int) -> dict[str, str]:
+        """Text of each file of a group."""
+        return {"cpu.max": f"{quota_us} {PERIOD_US}"}
 
 
 def _move(pid: int, group: Path) -> None:

@@ -1,0 +1,125 @@
+"""The SMB client against Samba's server: CPU time of the client per I/O, and of signatures beside hashing alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from linerate.lab.supervisor import smbd
+
+from . import processes
+from .cases import VOLUME_BYTES, Result, Setting, skipped
+from .processes import (
+    CLIENT_CPU,
+    RELEASE,
+    SERVER_CPU,
+    SHARED_MEMORY,
+    SMB_PASSWORD,
+    SMB_USER,
+    Server,
+    Shape,
+)
+
+READY_S = 10.0
+LOOPBACK_ONLY = "interfaces = 127.0.0.1\nbind interfaces only = yes\n"
+SMALL = (
+    Shape("SMB: 8K random read, depth 32", 8192, 32),
+    Shape("SMB: 8K random write, depth 32", 8192, 32, read_percent=0),
+)
+LARGE = (
+    Shape("SMB: 1M sequential read, depth 8", 1 << 20, 8, random_percent=0),
+    Shape("SMB: 1M sequential write, depth 8", 1 << 20, 8, read_percent=0, random_percent=0),
+)
+MOST_US = {8192: 6.0, 1 << 20: 150.0}
+"""Client CPU time of an I/O without signatures, by its length. libsmb2 took 13 us for 8 KiB on such a machine."""
+SIGNED_MOST = 1.3
+"""Client CPU time of a signed I/O over that of hashing its data alone."""
+SIGNATURES = {"2.1": "HMAC-SHA256", "3.0.2": "AES-CMAC", "3.1.1": "AES-GMAC"}
+"""The algorithm of each dialect."""
+
+
+def smb(setting: Setting) -> Iterator[Result]:
+    """Client CPU per I/O over the bar in microseconds, then signed I/Os over hashing alone."""
+    missing = [tool for tool in ("unshare", "smbd", "pdbedit") if not _tool(tool)]
+    if missing:
+        yield skipped("SMB client", f"{missing[0]} is not installed (Debian package samba)")
+        return
+    with samba(setting) as server:
+        for shape in (*SMALL, *LARGE):
+            most_us = MOST_US[shape.size_bytes]
+            ratios = tuple(_client_us(setting, shape, server) / most_us for _ in range(setting.rounds))
+            yield Result(f"{shape.name}: client CPU / {most_us:.0f} us", 1.0, ratios, at_most=True)
+        for dialect, algorithm in SIGNATURES.items():
+            for shape in LARGE:
+                signed = replace(shape, smb={"signing": "on", "dialect": dialect})
+                ratios = tuple(
+                    _client_us(setting, signed, server) / _hash_us(shape.size_bytes, algorithm)
+                    for _ in range(setting.rounds)
+                )
+                name = f"{shape.name}, signed by {algorithm}: client CPU / hashing"
+                yield Result(name, SIGNED_MOST, ratios, at_most=True)
+
+
+def _client_us(setting: Setting, shape: Shape, server: Server) -> float:
+    return processes.measure(setting.directory, shape, server, setting.seconds).client_cpu_us
+
+
+def _hash_us(size_bytes: int, algorithm: str) -> float:
+    """Time of the signature over the data of one I/O, without a network."""
+    command = ["taskset", "-c", str(CLIENT_CPU), str(RELEASE / "bench-signing"), algorithm, str(size_bytes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout)["hash_us"])
+
+
+@contextmanager
+def samba(setting: Setting) -> Iterator[Server]:
+    """Samba's server with one share in memory and one file on it, which was written once."""
+    with tempfile.TemporaryDirectory(prefix="linerate-bench-", dir=SHARED_MEMORY) as shared:
+        (Path(shared) / "volume").write_bytes(b"\x5a" * VOLUME_BYTES)
+        port = processes.free_port()
+        state = setting.directory / "samba"
+        configuration = smbd.write_configuration(
+            state, port, LOOPBACK_ONLY, {"share": (Path(shared), "read only = no\n")}
+        )
+        unshare = _tool("unshare")
+        subprocess.run(
+            smbd.add_user_command(unshare, _tool("pdbedit"), configuration, SMB_USER),
+            input=f"{SMB_PASSWORD}\n" * 2,
+            text=True,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        command = smbd.serve_command(unshare, _tool("smbd"), configuration)
+        process = processes.pinned(SERVER_CPU, [*command], start_new_session=True, stdout=subprocess.DEVNULL)
+        try:
+            _wait_until_ready(process, port)
+            yield Server(process, [f"smb://{SMB_USER}@127.0.0.1:{port}/share/volume"])
+        finally:
+            # Its processes for connections end with it only after this signal.
+            process.terminate()
+            process.wait(READY_S)
+
+
+def _tool(name: str) -> str:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin") or ""
+
+
+def _wait_until_ready(process: subprocess.Popen[str], port: int) -> None:
+    deadline_s = time.monotonic() + READY_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1.0).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline_s:
+                raise RuntimeError("smbd does not come up") from None
+            time.sleep(0.02)
