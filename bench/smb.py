@@ -102,7 +102,7 @@ def samba(setting: Setting) -> Iterator[Server]:
         process = processes.pinned(SERVER_CPU, [*command], start_new_session=True, stdout=subprocess.DEVNULL)
         try:
             _wait_until_ready(process, port)
-            yield Server(process, [f"smb://{SMB_USER}@127.0.0.1:{port}/share/volume"])
+            yield Server(process, [f"smb://127.0.0.1:{port}/share/volume"])
         finally:
             # Its processes for connections end with it only after this signal.
             process.terminate()
