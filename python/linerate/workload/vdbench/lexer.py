@@ -134,9 +134,11 @@ class _LineReader:
             return []
         name = parts[1].strip('"') if self._lenient else parts[1]
         beside = path.parent / name if "/" not in name else Path(name)
-        found = next((place for place in (beside, Path(name)) if place.is_file()), None)
+        candidates = dict.fromkeys((beside, Path(name)))
+        found = next((place for place in candidates if place.is_file()), None)
         if found is None:
-            self._problems.error(place, f"{text}: no such file", f"looked for {beside.absolute()} and {name}")
+            looked_for = " and ".join(str(candidate.absolute()) for candidate in candidates)
+            self._problems.error(place, f"{text}: no such file", f"there is no {looked_for}")
             return []
         return self.read(found, str(found), place)
 
