@@ -59,7 +59,7 @@ def _value(setting: Setting) -> Value:
 EVERYTHING: dict[str, Value] = {
     name: _value(setting)
     for name, setting in catalogue().items()
-    if not name.startswith("array.") and name not in ("load.rate", "load.lan")
+    if not name.startswith("array.") and name not in ("load.array", "load.rate", "load.lan")
 }
 """A value that is not the default of each setting that a study can recommend."""
 

@@ -19,11 +19,12 @@ from linerate.settings.catalogue import (
 )
 from linerate.settings.fabric import OF_ADAPTERS, RING_FRAMES_MAX, USER_FABRIC, USER_FABRIC_ALWAYS
 from linerate.settings.faults import FAULTS, faults_text
-from linerate.settings.load import HOST, LAN, OTHER_SESSION
+from linerate.settings.load import ARRAY, HOST, LAN, OTHER_SESSION
 from linerate.settings.multipath import PATHS
 from linerate.settings.san_setting import ModelField, RunPart, SanSetting
 
 __all__ = [
+    "ARRAY",
     "CPU",
     "FAULTS",
     "HOST",

@@ -10,6 +10,7 @@ from linerate.workload.spec import OpenArrival
 
 LAN = "load.lan"
 HOST = "load.host"
+ARRAY = "load.array"
 OTHER_SESSION = "load.other_session"
 
 
@@ -17,7 +18,7 @@ def _constant_rate(iops: Any) -> OpenArrival:
     return OpenArrival(process="deterministic", rate_iops=iops)
 
 
-def _host(value: Value) -> str:
+def _name(value: Value) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(value)
     return value.strip()
@@ -28,10 +29,19 @@ SETTINGS = (
         name=HOST,
         title="Host of the load",
         applier="load",
-        kind=Written("the name of a host of the SAN", _host),
+        kind=Written("the name of a host of the SAN", _name),
         default="all hosts",
         doc="""The one host that makes the load, on its own volumes. Cases that differ in it compare hosts: a
         virtual machine with the host that it runs on, or two adapters. Other settings still go to all hosts.""",
+    ),
+    SanSetting(
+        name=ARRAY,
+        title="Array of the load",
+        applier="load",
+        kind=Written("the name of an array of the SAN", _name),
+        default="all arrays",
+        doc="""The one array whose volumes the load uses. Cases that differ in it compare arrays: a LUN with a file on
+        a share, or two kinds of disks. Only a virtual SAN has it. Other settings still go to all arrays.""",
     ),
     SanSetting(
         name="load.session",

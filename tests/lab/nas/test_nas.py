@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import HostError
 from linerate.lab import Lab
-from linerate.lab.supervisor import nas
+from linerate.lab.supervisor import smbd
 
 from tests.lab.conftest import run, unique
 from tests.support import need
@@ -130,8 +130,8 @@ def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
 
 
 def test_without_samba_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(smbd.shutil, "which", lambda *_, **__: None)
     with pytest.raises(HostError) as caught:
-        nas._tools("n1")
+        smbd.programs("n1")
     assert "n1 is a NAS, and this machine has no smbd" in caught.value.message
     assert caught.value.hint == "install it: sudo apt install samba"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
-import shutil
 import socket
 import subprocess
 import threading
@@ -25,7 +24,6 @@ from linerate.san import MEMORY_FOLDER, SMB_PORT, Array
 
 _READY_S = 20.0
 _LOOK_S = 0.02
-_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _FROM_MEMORY = "aio read size = 0\naio write size = 0\n"
 """Nothing waits for a disk, so threads beside the one of the connection would only cost time."""
 
@@ -44,7 +42,7 @@ class NasServers:
         """Starts all at once and waits until they serve. Raises HostError for what this machine lacks."""
         if not self._arrays:
             return
-        tools = _tools(next(iter(self._arrays)))
+        tools = smbd.programs(next(iter(self._arrays)))
         try:
             system.mount("tmpfs", MEMORY_FOLDER, "tmpfs")
         except OSError as error:
@@ -102,21 +100,6 @@ class NasServers:
 
 def _user() -> str:
     return pwd.getpwuid(smbd.UID).pw_name
-
-
-def _tools(array: str) -> dict[str, str]:
-    """The programs of a NAS. Raises HostError for one that is not installed, with its Debian package."""
-    path = f"{os.environ.get('PATH', '')}:{_SBIN}"
-    found: dict[str, str] = {}
-    for program, package in (("smbd", "samba"), ("pdbedit", "samba"), ("unshare", "util-linux")):
-        place = shutil.which(program, path=path)
-        if place is None:
-            raise HostError(
-                f"{array} is a NAS, and this machine has no {program}",
-                f"install it: sudo apt install {package}",
-            )
-        found[program] = place
-    return found
 
 
 def _make_files(array: Array, folder: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+
+from linerate.errors import HostError
 
 UID = 65534
 """Every passwd file has this user. As root of a user namespace smbd cannot give its groups up and ends."""
 AS_USER = ("--user", f"--map-user={UID}", f"--map-group={UID}")
 """Options of unshare(1)."""
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _FOLDERS = ("private", "lock", "state", "cache", "pid", "ncalrpc")
 _GLOBAL = """\
 [global]
@@ -32,6 +37,22 @@ _SHARE = """\
 [{name}]
 path = {folder}
 """
+
+
+def programs(array: str) -> dict[str, str]:
+    """The programs that serve a NAS, with their paths. Raises HostError for one that is not installed, with its Debian
+    package."""
+    path = f"{os.environ.get('PATH', '')}:{_SBIN}"
+    found: dict[str, str] = {}
+    for program, package in (("smbd", "samba"), ("pdbedit", "samba"), ("unshare", "util-linux")):
+        place = shutil.which(program, path=path)
+        if place is None:
+            raise HostError(
+                f"{array} is a NAS, and this machine has no {program}",
+                f"install it: sudo apt install {package}",
+            )
+        found[program] = place
+    return found
 
 
 def write_configuration(

@@ -20,9 +20,9 @@ from linerate.settings import catalogue
 from linerate.study import Case, SettingValue
 
 _TOGETHER_MAX = 3
-_CHOICES = ("array.", "load.rate", "load.lan")
-"""What an array is made of is a choice between speed, capacity and what may fail; none outweighs the others. And how
-much a load asks, and what goes on beside it, is the question and not the answer."""
+_CHOICES = ("array.", "load.array", "load.rate", "load.lan")
+"""What an array is made of, and which array it is, is a choice between speed, capacity and what may fail; none
+outweighs the others. And how much a load asks, and what goes on beside it, is the question and not the answer."""
 _HELPS = ("lan_mib_s", "retransmit_percent", "host_cpu_percent", "p99_ms")
 """Besides a workload's own metric, what is worth a setting: the NIC papers chose by these too."""
 Settings = Mapping[str, SettingValue | None]

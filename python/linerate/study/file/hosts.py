@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from linerate.cluster import is_ssh_host
 from linerate.errors import UserError
 from linerate.san import volume_urls
-from linerate.settings import HOST
+from linerate.settings import ARRAY, HOST
 from linerate.study.file.model import RealHostTable
-from linerate.study.model import RealHost, San, Settings, Workload
+from linerate.study.model import RealHost, San, Settings, SettingValue, Workload
 from linerate.workload.overrides import fill_number
 from linerate.workload.url import is_share, parse_target
 
@@ -74,11 +74,16 @@ def _unfit_url(host: RealHost, url: str) -> Iterator[tuple[str, str]]:
         )
 
 
-def volumes_by_host(san: San) -> Mapping[str, int]:
-    """How many volumes each host of a SAN sees, in the order in which workloads take them."""
+def volumes_by_host(san: San, array: SettingValue | None = None) -> Mapping[str, int]:
+    """How many volumes each host of a SAN sees, in the order in which workloads take them; of one array, if named."""
     if san.topology is None:
         return {host.name: len(host.volumes) for host in san.hosts}
-    return {host.name: len(volume_urls(san.topology, host.name)) for host in san.topology.hosts}
+    return {
+        host.name: sum(
+            array in (None, name.partition(".")[0]) for name in volume_urls(san.topology, host.name)
+        )
+        for host in san.topology.hosts
+    }
 
 
 def volumes_there(san: San) -> int:
@@ -96,7 +101,7 @@ def unfit_load_host(san: San, workload: Workload, settings: Settings) -> Iterato
     if san.clock == "virtual":
         yield f"{HOST}: {san.name} is computed and has no hosts", f"leave {HOST} out"
         return
-    there = volumes_by_host(san)
+    there = volumes_by_host(san, settings.get(ARRAY))
     if named not in there:
         yield f"{HOST}: {san.name} has no host {named}", f"there is {', '.join(there)}"
     elif len(workload.spec.volumes) > there[str(named)]:
@@ -104,4 +109,24 @@ def unfit_load_host(san: San, workload: Workload, settings: Settings) -> Iterato
         yield (
             f"{HOST}: {workload.name} needs {needed} volumes and {named} has {there[str(named)]}",
             "give the host more volumes, or take a workload with fewer",
+        )
+
+
+def unfit_load_array(san: San, workload: Workload, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Why a case cannot load the array that it names, and what to write instead. Hosts that exist refuse it later."""
+    named = settings.get(ARRAY)
+    if named is None or workload.spec is None or san.topology is None:
+        return
+    if san.clock == "virtual":
+        yield f"{ARRAY}: {san.name} is computed and has one array", f"leave {ARRAY} out"
+        return
+    arrays = [array.name for array in san.topology.arrays]
+    if named not in arrays:
+        yield f"{ARRAY}: {san.name} has no array {named}", f"there is {', '.join(arrays)}"
+        return
+    there, needed = sum(volumes_by_host(san, named).values()), len(workload.spec.volumes)
+    if needed > there:
+        yield (
+            f"{ARRAY}: {workload.name} needs {needed} volumes and {named} has {there}",
+            "give the array more volumes, or take a workload with fewer",
         )

@@ -21,7 +21,13 @@ from linerate.san import Topology, load_topology
 from linerate.settings import FAULTS, faults_text
 from linerate.study.file.backup import backup_of, spec_of, unfit_backups
 from linerate.study.file.factors import combinations
-from linerate.study.file.hosts import real_host, unfit_hosts, unfit_load_host, volumes_there
+from linerate.study.file.hosts import (
+    real_host,
+    unfit_hosts,
+    unfit_load_array,
+    unfit_load_host,
+    volumes_there,
+)
 from linerate.study.file.model import CaseTable, ClaimTable, SanTable, StudyFile, WorkloadTable
 from linerate.study.file.scale import scale_of, unfit_for_scale, unfit_without_scale
 from linerate.study.laboratory.settings import check_on, check_setting
@@ -184,8 +190,9 @@ class _Reader:
             key: Key = ("case", numbers[case.name]) if case.name in numbers else ("baseline",)
             for workload in map(study.workload, case.workloads):
                 san, settings = study.san(workload.san), study.settings(workload.san, case.name)
-                for what, accepted in unfit_load_host(san, workload, settings):
-                    self._error(key, what, accepted)
+                for unfit in (unfit_load_host, unfit_load_array):
+                    for what, accepted in unfit(san, workload, settings):
+                        self._error(key, what, accepted)
                 topology = san.topology
                 if topology is None or workload.spec is None:
                     continue

@@ -21,7 +21,7 @@ from linerate.cluster import PortRange, apportion
 from linerate.errors import HostError, InternalError, UserError
 from linerate.host import HostJournal, HostSettings, HostTarget, catalogue, unproven
 from linerate.run import Here, Load
-from linerate.settings import CPU, HOST, OTHER_SESSION, applied_by, is_of_topology
+from linerate.settings import ARRAY, CPU, HOST, OTHER_SESSION, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.measure import LaboratoryRun, measure, placed
 from linerate.study.laboratory.places import loading, owners, place, placed_volume, reached
@@ -284,7 +284,7 @@ def _not_here(name: str) -> str:
     """Why hosts that exist cannot have a setting; empty if nothing here forbids it."""
     if applied_by(name) in ("faults", "multipath"):
         return "only a virtual SAN has the paths and faults that it needs"
-    if name in (CPU, OTHER_SESSION):
+    if name in (ARRAY, CPU, OTHER_SESSION):
         return "only a virtual SAN has it"
     if name not in catalogue() and is_of_topology(name):
         return "a host cannot change it"

@@ -5,12 +5,15 @@ A case with a setting that no volume of its SAN has is not applicable: it would 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from linerate.errors import HostError
 from linerate.host import catalogue as host_catalogue
+from linerate.lab.supervisor import smbd
 from linerate.run import VirtualSan
-from linerate.settings import OTHER_SESSION, applied_by, model_field
+from linerate.san import Topology
+from linerate.settings import ARRAY, OTHER_SESSION, applied_by, model_field
 from linerate.study.laboratory.measure import Placed
 from linerate.study.laboratory.multipath import is_of_paths
 from linerate.study.model import Settings
@@ -18,8 +21,8 @@ from linerate.volumes import Consent, clear
 from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import ClosedArrival, OpenArrival, SizeMix
 
-NO_SHARE = "no volume of this SAN is a file on an SMB share"
-NO_LUN = "every volume of this SAN is a file on an SMB share: it has neither iSCSI sessions nor several paths"
+NO_SHARE = "no volume of this load is a file on an SMB share"
+NO_LUN = "every volume of this load is a file on an SMB share: it has neither iSCSI sessions nor several paths"
 _OF_EVERY_SESSION = ("outstanding", "sessions_per_volume")
 _OF_LUNS = ("load.session",)
 _LONGEST_S = 86_400.0
@@ -37,6 +40,25 @@ def unfit_for(are_shares: Iterable[bool], settings: Settings) -> dict[str, str]:
         elif _is_of_luns(name) and of_shares and all(of_shares):
             refused[name] = NO_LUN
     return refused
+
+
+def without_shares(topology: Topology, cases: Iterable[Settings]) -> tuple[Topology, Mapping[str, str]]:
+    """The topology without its NAS, and why, where this machine lacks Samba and every case names the array that it
+    loads.
+
+    Then cases with other arrays can run. Else the topology as it is, and nothing; bringing it up may then fail.
+    """
+    shares = [array.name for array in topology.arrays if array.kind == "nas"]
+    named = {case.get(ARRAY) for case in cases}
+    if not shares or None in named or named <= set(shares):
+        return topology, {}
+    try:
+        smbd.programs(shares[0])
+    except HostError as error:
+        why = f"{error.message} ({error.hint})"
+        others = tuple(array for array in topology.arrays if array.name not in shares)
+        return topology.model_copy(update={"arrays": others}), dict.fromkeys(shares, why)
+    return topology, {}
 
 
 def is_of_shares(name: str) -> bool:

@@ -18,8 +18,8 @@ from linerate.lab.lan import LanTraffic
 from linerate.lab.replication import Replication
 from linerate.lab.sockets import ArrayWaits
 from linerate.run import VirtualSan, watch
-from linerate.san import Host, Link, Nic, Storage, Switch, Topology
-from linerate.settings import CPU, HOST, OTHER_SESSION, REPLICATION, applied_by, is_of_topology
+from linerate.san import Array, Host, Link, Nic, Storage, Switch, Topology
+from linerate.settings import ARRAY, CPU, HOST, OTHER_SESSION, REPLICATION, applied_by, is_of_topology
 from linerate.study.laboratory.base import Measured, SetUp
 from linerate.study.laboratory.faults import FaultTimeline, faults_of
 from linerate.study.laboratory.measure import LaboratoryRun, Placed, measure
@@ -33,7 +33,7 @@ from linerate.study.laboratory.settings import (
     replicates,
     topology_values,
 )
-from linerate.study.laboratory.shares import other_session, unfit_for
+from linerate.study.laboratory.shares import other_session, unfit_for, without_shares
 from linerate.study.model import San, Settings, SettingValue, Workload
 from linerate.volumes import Consent
 
@@ -59,8 +59,9 @@ class VirtualLaboratory:
             self._up = ModelledSan(san.topology)
             return self._up.facts()
         every = list(cases)
-        needs = {name for case in every for name in beyond_kernel_settings(san.topology, case)}
-        up = self._up = _Up(san, san.topology, needs, self._folder / JOURNAL)
+        topology, absent = without_shares(san.topology, every)
+        needs = {name for case in every for name in beyond_kernel_settings(topology, case)}
+        up = self._up = _Up(san, topology, absent, needs, self._folder / JOURNAL)
         # The lab is the network: what it was set to is in force.
         others = {name for case in every for name in case if not is_of_topology(name)}
         return {**up.facts(), "unproven": unproven(sorted(others))}
@@ -92,14 +93,17 @@ class VirtualLaboratory:
 
 
 class _Up:
-    """A lab that is up, and its present state."""
+    """A lab that is up, and its present state. `absent`: arrays that this machine cannot have -> why."""
 
-    def __init__(self, san: San, topology: Topology, needs: Iterable[str], journal: Path) -> None:
+    def __init__(
+        self, san: San, topology: Topology, absent: Mapping[str, str], needs: Iterable[str], journal: Path
+    ) -> None:
         self._san = san
         self._as_built = topology
+        self._absent = absent
         self._now = _elements(topology)
         self._settings: Settings = {}
-        self._preconditioned: Mapping[str, Storage] = {}
+        self._preconditioned: Mapping[str, Storage | None] = {}
         self._cpu_limit: CpuLimit | None = None
         with ExitStack() as stack:
             fabric = topology.fabric if san.fabric == "auto" else san.fabric
@@ -160,12 +164,14 @@ class _Up:
     def _unfit(self, settings: Settings) -> dict[str, str]:
         """What this SAN lacks; and what the fabric could be given, and would then carry something else than a wire
         does."""
+        if why := self._absent.get(str(settings.get(ARRAY))):
+            return {ARRAY: why}
         unfit: dict[str, str] = {}
         if self._lab.fabric == "kernel" and settings.get("lso") in ("on", True):
             unfit["lso"] = (
                 "the kernel fabric would shape whole segments, not frames; the user fabric cuts them"
             )
-        return unfit | unfit_for((array.kind == "nas" for array in self._as_built.arrays), settings)
+        return unfit | unfit_for((array.kind == "nas" for array in self._loaded(settings)), settings)
 
     def measure(self, workload: Workload, directory: Path, record: Mapping[str, Any]) -> Measured:
         """Runs the workload from every host of the lab, with its LAN streams beside it."""
@@ -200,15 +206,26 @@ class _Up:
                 )
             )
 
+    def _loaded(self, settings: Settings) -> tuple[Array, ...]:
+        """The arrays whose volumes the load uses under these settings."""
+        named = settings.get(ARRAY)
+        return tuple(array for array in self._as_built.arrays if named in (None, array.name))
+
     def _precondition(self) -> None:
-        """Writes volumes of pools full where disks are new."""
-        storages = {array.name: self._now.get(("storage", array.name)) for array in self._as_built.arrays}
-        pools = {
-            name: one for name, one in storages.items() if isinstance(one, Storage) and one.backing == "pool"
-        }
-        if pools != self._preconditioned:
-            precondition({place.url: place for place in self._volumes(tuple(pools))}.values())
-            self._preconditioned = pools
+        """Writes volumes full that are new: of pools, and those in memory beside the files of a NAS, which have all
+        of their blocks."""
+        beside_nas = any(array.kind == "nas" for array in self._as_built.arrays)
+        wanted: dict[str, Storage | None] = {}
+        for array in self._as_built.arrays:
+            storage = self._now.get(("storage", array.name))
+            if isinstance(storage, Storage):
+                if storage.backing == "pool":
+                    wanted[array.name] = storage
+            elif beside_nas and array.kind == "iscsi":
+                wanted[array.name] = None
+        if wanted != self._preconditioned:
+            precondition({place.url: place for place in self._volumes(tuple(wanted))}.values())
+            self._preconditioned = wanted
 
     @property
     def _has_disks(self) -> bool:
@@ -220,7 +237,8 @@ class _Up:
         return {name: rate for name, rate in rates.items() if "." in name}
 
     def _volumes(self, arrays: Collection[str] | None = None) -> Iterator[Placed]:
-        """In the order in which workloads take them; of some arrays only, if these are named."""
+        """In the order in which workloads take them; of these arrays, or else of those that the load uses."""
+        used = arrays if arrays is not None else [array.name for array in self._loaded(self._settings)]
         named = self._settings.get(HOST)
         for host in self._as_built.hosts:
             if named not in (None, host.name):
@@ -228,7 +246,7 @@ class _Up:
             namespace = self._lab.namespace(host.name).path
             paths = paths_of(self._as_built, host.name, self._settings)
             for array in self._as_built.arrays:
-                for volume in array.volumes if arrays is None or array.name in arrays else ():
+                for volume in array.volumes if array.name in used else ():
                     if ways := paths.get(f"{array.name}.{volume.name}"):
                         url = array.url(volume, ways[0].array_address)
                         if array.kind == "nas":

@@ -66,7 +66,7 @@ def _login(
     if not secret:
         raise UserError(
             f"{shown}: the password of {user} is missing",
-            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file",
+            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file; Kerberos tickets are not used",
         )
     return user.replace(";", "\\", 1), SecretStr(secret), server
 
