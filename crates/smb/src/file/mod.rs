@@ -2,7 +2,7 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures; `recovery.rs` restores a lost connection; `shares.rs` lists the shares of a server in place of a file. It owns
+//! failures; `recovery.rs` restores a lost connection, `replays.rs` sends its requests again; `shares.rs` lists the shares of a server in place of a file. It owns
 //! no clock, no socket and no thread.
 
 mod credits;
@@ -13,6 +13,7 @@ mod parts;
 mod protection;
 mod receive;
 mod recovery;
+mod replays;
 mod send;
 mod shares;
 mod steps;
@@ -38,6 +39,7 @@ use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg,
 use parts::{IoPart, SplitIos};
 use protection::{ControlMessage, Protection};
 use recovery::{DurableHandle, Recovery};
+use replays::Replays;
 use shares::ShareListing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -170,6 +172,7 @@ pub(crate) struct RemoteFile {
     break_to: Option<u8>,
     /// The connection was lost.
     recovery: Option<Recovery>,
+    replays: Replays,
     is_guest: bool,
     pub(crate) size_bytes: u64,
     max_io_bytes: u32,
@@ -253,6 +256,7 @@ impl RemoteFile {
             durable: DurableHandle::default(),
             break_to: None,
             recovery: None,
+            replays: Replays::default(),
             is_guest: false,
             size_bytes: 0,
             max_io_bytes: 0,
@@ -333,7 +337,7 @@ impl RemoteFile {
             SmbFileState::Opening if cx.now >= self.deadline => {
                 return Err(FileLoss::Silence("the file was not open within login_timeout_s"));
             }
-            SmbFileState::Ready => {}
+            SmbFileState::Ready => self.queue_refused(),
             SmbFileState::Reconnecting => return self.check_recovery(cx.now),
             _ => return Ok(()),
         }
@@ -382,6 +386,7 @@ impl RemoteFile {
 
     /// Starts to close the file; waiting I/Os end.
     pub(crate) fn close<D: Driver, S: SmbSink>(&mut self, driver: &mut D, cx: &mut FileContext<'_, S>) {
+        self.queue_refused();
         for part in self.queue.drain(..) {
             self.splits.end(part, Err(SmbIoError::Closed), cx.sink);
         }
@@ -416,6 +421,7 @@ impl RemoteFile {
                 self.splits.end(part, Err(error), sink);
             }
         }
+        self.queue_refused();
         for part in self.queue.drain(..) {
             self.splits.end(part, Err(error), sink);
         }

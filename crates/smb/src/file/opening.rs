@@ -42,12 +42,7 @@ impl RemoteFile {
             SmbStep::TreeConnecting => self.tree_connected(message, status, now),
             SmbStep::Validating => self.validated(message, header, now),
             SmbStep::Creating => self.created(message, status, now),
-            SmbStep::Extending if status == Status::SUCCESS => {
-                self.step = SmbStep::Sizing;
-                self.send_control(SmbCommand::QueryInfo, now, |file, header| {
-                    files::query_size(&header, file.file_id)
-                })
-            }
+            SmbStep::Extending if status == Status::SUCCESS => self.send_query_size(now),
             SmbStep::Sizing if status == Status::SUCCESS => {
                 self.size_bytes = files::queried_size(message)?;
                 self.open();
@@ -237,11 +232,17 @@ impl RemoteFile {
                     files::set_size(&header, file.file_id, wanted)
                 })
             }
+            _ if self.durable.is_same && self.has_channel_sequence() => self.send_query_size(now),
             _ => {
                 self.open();
                 Ok(())
             }
         }
+    }
+
+    fn send_query_size(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        self.step = SmbStep::Sizing;
+        self.send_control(SmbCommand::QueryInfo, now, |file, header| files::query_size(&header, file.file_id))
     }
 
     pub(super) fn open(&mut self) {

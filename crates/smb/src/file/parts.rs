@@ -12,11 +12,18 @@ pub(super) struct IoPart {
     pub(super) io: SmbIo,
     /// The I/O that it is a part of; None: it is whole.
     split: Option<u32>,
+    /// It was sent before.
+    pub(super) is_replay: bool,
 }
 
 impl IoPart {
     pub(super) fn whole(io: SmbIo) -> Self {
-        Self { io, split: None }
+        Self { io, split: None, is_replay: false }
+    }
+
+    /// The same, sent again.
+    pub(super) fn again(self) -> Self {
+        Self { is_replay: true, ..self }
     }
 }
 
@@ -55,7 +62,7 @@ impl SplitIos {
             seg.offset += u64::from(most_bytes);
             seg.len -= most_bytes;
         });
-        Some(IoPart { io: part, split: Some(split) })
+        Some(IoPart { io: part, split: Some(split), ..*rest })
     }
 
     /// A split I/O of which nothing is cut off yet.

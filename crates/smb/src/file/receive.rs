@@ -257,6 +257,11 @@ impl RemoteFile {
                 if let Some(loss) = ended(status) {
                     return Err(loss);
                 }
+                let is_early = status == Status::FILE_NOT_AVAILABLE && !task.is_cancelled;
+                if is_early && self.keep_refused(part, cx.now) {
+                    self.end(slot);
+                    return Ok(());
+                }
                 let result = io_result(&part.io, &task, message, status, cx.regions)?;
                 self.end(slot);
                 self.splits.end(part, result, cx.sink);

@@ -42,7 +42,7 @@ pub(super) struct DurableHandle {
     /// The CREATE in flight claims it back.
     is_reclaim: bool,
     /// The file was claimed back, and not opened again.
-    is_same: bool,
+    pub(super) is_same: bool,
 }
 
 impl RemoteFile {
@@ -59,11 +59,13 @@ impl RemoteFile {
             return false;
         }
         self.hang_up(driver);
+        self.queue_refused();
         let requests = self.requeue(cx.sink);
         if let Some(recovery) = &mut self.recovery {
             recovery.retry_at = Some(cx.now + RETRY_NS);
             return true;
         }
+        self.raise_channel_sequence();
         let (lost_at, reason) = (cx.now, loss.to_string());
         self.report(SmbEventKind::ConnectionLost { reason: reason.clone() }, cx);
         let (until, retry_at) = (lost_at + limit_ns, Some(lost_at));
@@ -80,7 +82,7 @@ impl RemoteFile {
             if task.is_cancelled {
                 self.splits.end(part, Err(SmbIoError::Timeout), sink);
             } else {
-                self.queue.push_front(part);
+                self.queue.push_front(part.again());
                 requests += 1;
             }
         }
@@ -143,6 +145,7 @@ impl RemoteFile {
             return;
         }
         if let Some(recovery) = self.recovery.take() {
+            self.start_replays(cx.now);
             let kind = SmbEventKind::ConnectionRestored {
                 after_ns: cx.now - recovery.lost_at,
                 requests: recovery.requests,

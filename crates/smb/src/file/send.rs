@@ -3,6 +3,7 @@
 //! A request gets its number and its credits when it is sent, not when it is queued, so none is lost while it waits. An
 //! I/O that is longer than one request becomes several of them then (`parts.rs`).
 
+use super::credits::Ticket;
 use super::parts::IoPart;
 use super::protection::ControlMessage;
 use super::tasks::{Purpose, SmbTask};
@@ -63,20 +64,25 @@ impl RemoteFile {
                 return self.wait_for_credits(out, charge, now);
             };
             let Some(part) = self.next_part() else { break };
-            let io = part.io;
             self.has_asked_for_credits = false;
-            let mut header = MessageHeader::request(
-                io.op.command(),
-                ticket.message_id,
-                ticket.charge_field,
-                ticket.request,
-            );
-            header.tree_id = U32::new(self.tree_id);
-            header.session_id = U64::new(self.session_id);
-            self.push_io(out, &header, &io, regions);
+            let header = self.header(part.io.op.command(), &ticket, part.is_replay);
+            self.push_io(out, &header, &part.io, regions);
             self.tasks.insert(SmbTask::new(ticket, Purpose::Io(part), now));
         }
         Ok(())
+    }
+
+    /// The header of a request of the session.
+    #[inline]
+    fn header(&self, command: SmbCommand, ticket: &Ticket, is_replay: bool) -> MessageHeader {
+        let mut header =
+            MessageHeader::request(command, ticket.message_id, ticket.charge_field, ticket.request);
+        header.session_id = U64::new(self.session_id);
+        header.tree_id = U32::new(self.tree_id);
+        if command.is_of_file() && self.has_channel_sequence() {
+            header.set_channel_sequence(self.replays.sequence, is_replay);
+        }
+        header
     }
 
     /// The next queued I/O, or a part of it that one request can move.
@@ -139,11 +145,7 @@ impl RemoteFile {
     ) -> Result<(), FileLoss> {
         let none = FileLoss::Credits { granted: self.credits.total(), needed: 1 };
         let ticket = self.credits.take(1).ok_or(none)?;
-        let mut header =
-            MessageHeader::request(command, ticket.message_id, ticket.charge_field, ticket.request);
-        header.session_id = U64::new(self.session_id);
-        header.tree_id = U32::new(self.tree_id);
-        let bytes = make(self, header);
+        let bytes = make(self, self.header(command, &ticket, false));
         if matches!(command, SmbCommand::Negotiate | SmbCommand::SessionSetup) {
             self.opening.preauth.add(&bytes);
         }

@@ -8,7 +8,7 @@
 //! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting |
 //! | TreeConnecting | TREE_CONNECT | Validating, or Creating, or CreatingPipe |
 //! | Validating | IOCTL | Creating, or CreatingPipe |
-//! | Creating | CREATE | Extending, or Open |
+//! | Creating | CREATE | Extending, or Open; of a file that is claimed back: Sizing |
 //! | Extending | SET_INFO | Sizing |
 //! | Sizing | QUERY_INFO | Open |
 //! | CreatingPipe | CREATE of a pipe | Binding |

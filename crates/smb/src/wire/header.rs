@@ -22,6 +22,8 @@ pub const FLAG_RESPONSE: u32 = 0x1;
 pub const FLAG_ASYNC: u32 = 0x2;
 /// The message is signed.
 pub const FLAG_SIGNED: u32 = 0x8;
+/// The request was sent before; of dialects 3.x.
+pub const FLAG_REPLAY: u32 = 0x2000_0000;
 
 /// Commands (MS-SMB2 2.2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,21 @@ pub enum SmbCommand {
 }
 
 impl SmbCommand {
+    /// Whether its requests are about one file: the server verifies their `ChannelSequence` (MS-SMB2 3.3.5.2.10).
+    pub const fn is_of_file(self) -> bool {
+        matches!(
+            self,
+            Self::Create
+                | Self::Close
+                | Self::Flush
+                | Self::Read
+                | Self::Write
+                | Self::QueryInfo
+                | Self::SetInfo
+                | Self::OplockBreak
+        )
+    }
+
     /// The name in the standard.
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,7 +111,7 @@ pub struct MessageHeader {
     pub structure_size: U16,
     /// Credits that the request costs.
     pub credit_charge: U16,
-    /// The status of a response; zero in a request.
+    /// The status of a response. In a request of dialects 3.x its first half is the `ChannelSequence`; else it is zero.
     pub status: U32,
     /// The command's number.
     pub command: U16,
@@ -146,6 +163,24 @@ impl MessageHeader {
     /// The status of a response.
     pub fn status(&self) -> Status {
         Status(self.status.get())
+    }
+
+    /// Sets the `ChannelSequence` of a request of dialects 3.x, and whether the request was sent before.
+    pub fn set_channel_sequence(&mut self, sequence: u16, is_replay: bool) {
+        self.status = U32::new(sequence.into());
+        if is_replay {
+            self.flags = U32::new(self.flags.get() | FLAG_REPLAY);
+        }
+    }
+
+    /// The `ChannelSequence` of a request of dialects 3.x.
+    pub fn channel_sequence(&self) -> u16 {
+        self.status.get() as u16
+    }
+
+    /// Whether the request was sent before.
+    pub fn is_replay(&self) -> bool {
+        self.flags.get() & FLAG_REPLAY != 0
     }
 
     /// Whether the message is the answer to a command.

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "every test file uses its own part")]
 
 use linerate_smb::wire::body::*;
+use linerate_smb::wire::durable::{DurableContext, DurableVersion};
 use linerate_smb::wire::files::{IO_BYTES, READ_DATA_AT};
 use linerate_smb::wire::frame::prefix;
 use linerate_smb::wire::header::{FLAG_RESPONSE, MessageHeader};
@@ -45,6 +46,8 @@ pub(crate) struct Answers {
     pub(crate) capabilities: u32,
     pub(crate) security_mode: u16,
     pub(crate) dialect: u16,
+    /// It keeps files open without a connection.
+    pub(crate) durable: bool,
 }
 
 impl Answers {
@@ -56,6 +59,7 @@ impl Answers {
             capabilities: LARGE_MTU,
             security_mode: 1,
             dialect: 0x210,
+            durable: false,
         }
     }
 
@@ -132,12 +136,15 @@ impl Answers {
             }
             5 => {
                 let size = self.disk.lock().unwrap().len() as u64;
+                let contexts = if self.durable { grant() } else { Vec::new() };
                 let body = CreateResponse {
                     end_of_file: U64::new(size),
                     file_id: [5; 16],
+                    contexts_offset: U32::new((HEADER_BYTES + size_of::<CreateResponse>()) as u32),
+                    contexts_len: U32::new(contexts.len() as u32),
                     ..CreateResponse::default()
                 };
-                self.bytes(asked, Status::SUCCESS, &body, &[])
+                self.bytes(asked, Status::SUCCESS, &body, &contexts)
             }
             _ => return None,
         })
@@ -160,6 +167,16 @@ impl Answers {
                 self.bytes(asked, Status::SUCCESS, &reply, &[])
             }
             6 => self.bytes(asked, Status::SUCCESS, &CloseResponse::default(), &[]),
+            16 => {
+                let size = self.disk.lock().unwrap().len() as u64;
+                let information = [size, size, 1].map(u64::to_le_bytes).concat();
+                let reply = QueryInfoResponse {
+                    output_offset: U16::new((HEADER_BYTES + size_of::<QueryInfoResponse>()) as u16),
+                    output_len: U32::new(information.len() as u32),
+                    ..QueryInfoResponse::default()
+                };
+                self.bytes(asked, Status::SUCCESS, &reply, &information)
+            }
             _ => self.bytes(asked, Status::SUCCESS, &EmptyBody::default(), &[]),
         })
     }
@@ -174,6 +191,11 @@ impl Answers {
         let rest = [&vec![0xEE; data_at - READ_DATA_AT][..], data].concat();
         self.bytes(asked, Status::SUCCESS, &reply, &rest)
     }
+}
+
+/// The context of a durable handle of version 2.
+fn grant() -> Vec<u8> {
+    DurableContext::Request { version: DurableVersion::V2, create_guid: [0; 16], timeout_ms: 0 }.bytes()
 }
 
 /// A challenge of NTLM in SPNEGO, with an empty list of attributes.

@@ -6,6 +6,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "every test file uses its own part")]
 
 mod answers;
+pub(crate) mod sequence;
 
 pub(crate) use answers::{Answers, Asked, Disk, FILE_BYTES};
 use linerate_smb::wire::body::ErrorResponse;

@@ -2,10 +2,12 @@
 //!
 //! A seed has a file and a few sessions on it. Each session takes a dialect and a protection at random, and ends in one
 //! of the ways of [`session::End`]: closed, closed or dropped with I/Os in flight, connection cut at any byte, answers
-//! held back until requests are cancelled, server killed. What must hold:
+//! held back until requests are cancelled, server killed. In one half of the sessions the client restores a connection
+//! that was cut, several times, and finds a server that was killed and started again. What must hold:
 //!
 //! - Read data are right, and no byte beside them is changed.
-//! - Every I/O ends once and in time, with an error that the fault explains.
+//! - Every I/O ends once and in time, with an error that the fault explains. If connections are restored, only requests
+//!   that were held back for too long end with an error.
 //! - A write that the server has acknowledged is in the file after each session. A killed smbd loses none of them,
 //!   flushed or not: the host's kernel keeps them. A power cut of the server is another matter, and is not tried here.
 //! - A write without an answer has changed nothing but its own bytes.
@@ -28,8 +30,8 @@ use linerate_smb::wire::negotiate::Dialect;
 use linerate_smb::{EncryptionChoice, SigningChoice, SmbOptions};
 use model::Model;
 use peers::Samba;
-use session::{End, FILE_BYTES, Session};
-use std::panic::resume_unwind;
+use session::{Course, Defect, End, FILE_BYTES, Session};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use tally::Tally;
@@ -67,7 +69,7 @@ impl Drop for SaidOnPanic {
     }
 }
 
-fn run_seed(samba: &mut Samba, seed: u64) -> Tally {
+fn run_seed(samba: &mut Samba, seed: u64, defect: Option<Defect>) -> Tally {
     let mut rng = Rng::new(seed);
     let mut tally = Tally::default();
     let name = format!("seed-{seed}.img");
@@ -75,17 +77,23 @@ fn run_seed(samba: &mut Samba, seed: u64) -> Tally {
     std::fs::write(&path, vec![0; FILE_BYTES]).unwrap();
     let mut model = Model::new(FILE_BYTES);
     for number in 0..rng.range(2, 4) {
-        let (way, end) = (random_way(&mut rng), End::of(&mut rng));
-        let what = format!("seed {seed}, session {number}: {end:?}, {way:?}");
+        let (way, reconnects) = (random_way(&mut rng), rng.chance(50));
+        let course = Course { end: End::of(&mut rng, reconnects), reconnects, way, defect };
+        let what = format!("seed {seed}, session {number}: {course:?}");
         let preference = if rng.chance(50) { Preference::Auto } else { Preference::Epoll };
         let port = samba.port;
         let url = |port| format!("smb://127.0.0.1:{port}/share/{name}");
         let account = (Samba::USER, Samba::PASSWORD);
-        let mut kill = || samba.kill();
+        let mut kill = || {
+            samba.kill();
+            if reconnects {
+                samba.start_again();
+            }
+        };
         let said = SaidOnPanic(what);
         with_driver!(open_driver(preference).unwrap(), |driver| {
-            let session = Session::new(driver, &mut rng, &mut model, &mut tally, end);
-            session.run(url, port, account, &way, &mut kill);
+            let session = Session::new(driver, &mut rng, &mut model, &mut tally, course);
+            session.run(url, port, account, &mut kill);
         });
         samba.wait_until_connections_ended();
         let wrong = model.settle(&std::fs::read(&path).unwrap());
@@ -102,7 +110,7 @@ fn run_within_limit(mut samba: Samba, seed: u64) -> (Samba, Tally) {
     let daemon = samba.id();
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || {
-        let tally = run_seed(&mut samba, seed);
+        let tally = run_seed(&mut samba, seed, None);
         let _ = sender.send((samba, tally));
     });
     match receiver.recv_timeout(SEED_LIMIT) {
@@ -127,5 +135,21 @@ fn no_fault_loses_an_acknowledged_write_or_an_answer() {
     eprintln!("{total:?}");
     if is_full {
         assert!(total.has_all(), "a kind of fault was not met: {total:?}");
+    }
+}
+
+/// Both defects are in every session, and the sessions of the first seeds end in many ways.
+#[test]
+fn a_client_that_drops_a_write_or_reads_a_neighbour_is_noticed() {
+    const SEEDS_OF_DEFECT: u64 = 4;
+    let Some(mut samba) = Samba::start("") else { return };
+    for defect in [Defect::DroppedWrite, Defect::NeighbourRead] {
+        let mut noticed = 0;
+        for seed in 0..SEEDS_OF_DEFECT {
+            let run = AssertUnwindSafe(|| run_seed(&mut samba, seed, Some(defect)));
+            noticed += u64::from(catch_unwind(run).is_err());
+            samba.start_if_killed();
+        }
+        assert_eq!(noticed, SEEDS_OF_DEFECT, "{defect:?}");
     }
 }

@@ -1,9 +1,11 @@
-//! A relay between client and server that cuts the connection, or holds bytes back, at a chosen byte.
+//! A relay between client and server that cuts connections, or holds bytes back, at chosen bytes.
 
 #![allow(clippy::disallowed_methods, reason = "a thread of the test that waits")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// What the relay does.
@@ -25,21 +27,46 @@ pub(crate) struct Fault {
     pub(crate) act: Act,
 }
 
-/// Relays one connection to a port of the loopback; gives its own port.
-pub(crate) fn start(server_port: u16, fault: Fault) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let Ok((client, _)) = listener.accept() else { return };
-        let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else { return };
-        let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else { return };
+/// Relays connections to a port of the loopback until it is dropped.
+pub(crate) struct Relay {
+    pub(crate) port: u16,
+    is_ended: Arc<AtomicBool>,
+}
+
+impl Relay {
+    /// The first connections have one fault each, the next ones none.
+    pub(crate) fn start(server_port: u16, faults: Vec<Fault>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let is_ended = Arc::new(AtomicBool::new(false));
+        let has_ended = Arc::clone(&is_ended);
         std::thread::spawn(move || {
-            pass(from_client, to_server, Some(fault).filter(|fault| !fault.to_client));
+            let mut faults = faults.into_iter();
+            while let Ok((client, _)) = listener.accept() {
+                if has_ended.load(Relaxed) {
+                    return;
+                }
+                relay(client, server_port, faults.next());
+            }
         });
-        pass(server, client, Some(fault).filter(|fault| fault.to_client));
-    });
-    port
+        Self { port, is_ended }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_ended.store(true, Relaxed);
+        // The thread waits for a connection.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+fn relay(client: TcpStream, server_port: u16, fault: Option<Fault>) {
+    let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else { return };
+    std::thread::spawn(move || pass(from_client, to_server, fault.filter(|fault| !fault.to_client)));
+    std::thread::spawn(move || pass(server, client, fault.filter(|fault| fault.to_client)));
 }
 
 /// Passes bytes on until a side ends, and then ends both.

@@ -7,8 +7,8 @@ use crate::tally::Tally;
 use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
 use linerate_sim::Rng;
 use linerate_smb::{
-    Blame, SmbAddress, SmbClient, SmbCredentials, SmbFileId, SmbFileState, SmbIo, SmbIoDone, SmbIoError,
-    SmbMode, SmbOp, SmbOptions,
+    Blame, SmbAddress, SmbClient, SmbCredentials, SmbEvent, SmbEventKind, SmbFileId, SmbFileState, SmbIo,
+    SmbIoDone, SmbIoError, SmbMode, SmbOp, SmbOptions, SmbSink,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,11 @@ const SLOTS_MAX: u64 = 16;
 const SESSION_NS: Nanos = 60_000_000_000;
 const CLOSE_NS: Nanos = 5_000_000_000;
 
+/// Connections of a session that have faults, when the client makes new ones.
+const FAULTS_MAX: u64 = 3;
+
 /// How a session ends, or what happens in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum End {
     /// Closed when all I/Os have ended.
     Closed,
@@ -33,47 +36,108 @@ pub(crate) enum End {
     ClosedEarly,
     /// The client ends without a word; the kernel closes its socket.
     Dropped,
-    /// The server is killed.
+    /// The server is killed; it is started again if the client reconnects.
     Killed,
-    /// The connection is cut on its way.
-    Cut(Fault),
+    /// The connection is cut on its way, and so are the next ones as long as there are faults.
+    Cut(Vec<Fault>),
     /// Bytes are held back for longer than a request may last, so requests are cancelled or given up.
-    Paused(Fault),
+    Paused(Vec<Fault>),
+}
+
+/// What a session is like.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    pub(crate) end: End,
+    /// The client restores a lost connection.
+    pub(crate) reconnects: bool,
+    pub(crate) way: SmbOptions,
+    /// A wrong client, to show that it is noticed.
+    pub(crate) defect: Option<Defect>,
+}
+
+/// What a wrong client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Defect {
+    /// It reports success for a write that it does not send.
+    DroppedWrite,
+    /// A read has the data of the place behind it.
+    NeighbourRead,
+}
+
+impl Defect {
+    fn apply(self, io: &mut SmbIo) {
+        match (self, io.op) {
+            // The data are received and dropped, so that only the server's file is wrong.
+            (Self::DroppedWrite, SmbOp::Write { .. }) => io.op = SmbOp::Read(None),
+            (Self::NeighbourRead, SmbOp::Read(_)) => {
+                let len = u64::from(io.len_bytes);
+                io.offset_bytes = (io.offset_bytes + len).min(FILE_BYTES as u64 - len);
+            }
+            _ => {}
+        }
+    }
 }
 
 impl End {
-    pub(crate) fn of(rng: &mut Rng) -> Self {
-        let fault = |rng: &mut Rng, act| {
-            let most = 1 << rng.range(6, 21);
-            Fault { to_client: rng.chance(50), after_bytes: rng.range(0, most) as usize, act }
+    pub(crate) fn of(rng: &mut Rng, reconnects: bool) -> Self {
+        let faults = |rng: &mut Rng, act| {
+            let count = if reconnects { rng.range(1, FAULTS_MAX) } else { 1 };
+            let fault = |_| {
+                let most = 1 << rng.range(6, 21);
+                Fault { to_client: rng.chance(50), after_bytes: rng.range(0, most) as usize, act }
+            };
+            (0..count).map(fault).collect()
         };
         match rng.range(0, 9) {
             0 => Self::Closed,
             1 => Self::ClosedEarly,
             2 | 3 => Self::Dropped,
             4 => Self::Killed,
-            5..=7 => Self::Cut(fault(rng, Act::Cut)),
+            5..=7 => Self::Cut(faults(rng, Act::Cut)),
             _ => {
                 let pause = Duration::from_millis(rng.range(20, 500));
-                Self::Paused(fault(rng, Act::Pause(pause)))
+                Self::Paused(faults(rng, Act::Pause(pause)))
             }
         }
     }
 
-    fn fault(self) -> Option<Fault> {
+    fn faults(&self) -> Option<Vec<Fault>> {
         match self {
-            Self::Cut(fault) | Self::Paused(fault) => Some(fault),
+            Self::Cut(faults) | Self::Paused(faults) => Some(faults.clone()),
             _ => None,
         }
     }
+}
 
+impl Course {
     /// An I/O may end like this in such a session.
-    fn permits(self, error: SmbIoError) -> bool {
-        match self {
-            Self::Closed | Self::Dropped => false,
-            Self::ClosedEarly => error == SmbIoError::Closed,
-            Self::Killed | Self::Cut(_) => error == SmbIoError::Lost,
-            Self::Paused(_) => matches!(error, SmbIoError::Lost | SmbIoError::Timeout),
+    fn permits(&self, error: SmbIoError) -> bool {
+        let is_loss = error == SmbIoError::Lost && !self.reconnects;
+        match self.end {
+            End::Closed | End::Dropped => false,
+            End::ClosedEarly => error == SmbIoError::Closed,
+            End::Killed | End::Cut(_) => is_loss,
+            End::Paused(_) => is_loss || error == SmbIoError::Timeout,
+        }
+    }
+}
+
+/// What the client reports.
+#[derive(Default)]
+struct Reports {
+    done: Vec<SmbIoDone>,
+    /// Of each restored connection, whether the server had kept the file open.
+    restored: Vec<bool>,
+}
+
+impl SmbSink for Reports {
+    fn done(&mut self, done: SmbIoDone) {
+        self.done.push(done);
+    }
+
+    fn event(&mut self, event: SmbEvent) {
+        if let SmbEventKind::ConnectionRestored { is_same_handle, .. } = event.kind {
+            self.restored.push(is_same_handle);
         }
     }
 }
@@ -93,7 +157,7 @@ pub(crate) struct Session<'a, D: Driver> {
     rng: &'a mut Rng,
     model: &'a mut Model,
     tally: &'a mut Tally,
-    end: End,
+    course: Course,
     client: SmbClient,
     region: Arc<Region>,
     region_id: RegionId,
@@ -112,7 +176,7 @@ impl<'a, D: Driver> Session<'a, D> {
         rng: &'a mut Rng,
         model: &'a mut Model,
         tally: &'a mut Tally,
-        end: End,
+        course: Course,
     ) -> Self {
         let mut client = SmbClient::new();
         let region = Region::anonymous(SLOTS_MAX * SLOT_BYTES).unwrap();
@@ -126,7 +190,7 @@ impl<'a, D: Driver> Session<'a, D> {
             rng,
             model,
             tally,
-            end,
+            course,
             client,
             region,
             region_id,
@@ -138,26 +202,25 @@ impl<'a, D: Driver> Session<'a, D> {
         }
     }
 
-    /// Runs it. `kill` ends the server.
+    /// Runs it. `kill` ends the server, and starts it again if the client reconnects.
     pub(crate) fn run(
         mut self,
         url: impl Fn(u16) -> String,
         port: u16,
         (user, password): (&str, &str),
-        way: &SmbOptions,
         kill: &mut dyn FnMut(),
     ) {
-        let port = self.end.fault().map_or(port, |fault| relay::start(port, fault));
-        let address = SmbAddress::parse(&url(port)).unwrap();
+        let relay = self.course.end.faults().map(|faults| relay::Relay::start(port, faults));
+        let address = SmbAddress::parse(&url(relay.as_ref().map_or(port, |relay| relay.port))).unwrap();
         let credentials = SmbCredentials::of_user(Some(user), Some(password));
         // Samba answers at once, so requests of this session are late only behind a pause.
-        let limit_s = if matches!(self.end, End::Paused(_)) { 0.15 } else { 30.0 };
-        // Without another connection: the end of each I/O says what the fault did. `recovery.rs` tests the other way.
+        let limit_s = if matches!(self.course.end, End::Paused(_)) { 0.15 } else { 30.0 };
+        // Without another connection the end of each I/O says what the fault did. With one, no I/O may end with an error.
         let options = SmbOptions {
             login_timeout_s: 30.0,
             command_timeout_s: limit_s,
-            replacement_timeout_s: 0.0,
-            ..way.clone()
+            replacement_timeout_s: if self.course.reconnects { 40.0 } else { 0.0 },
+            ..self.course.way.clone()
         };
         let mode = SmbMode { write: true, create_bytes: None };
         let file = self.client.open(&mut self.driver, &address, &options, credentials, mode).unwrap();
@@ -172,9 +235,12 @@ impl<'a, D: Driver> Session<'a, D> {
     /// Whether the file takes I/O. A failure must be one that the session's end explains.
     fn check_state(&mut self, file: SmbFileId) -> bool {
         match self.client.state(file) {
-            SmbFileState::Ready => true,
+            SmbFileState::Ready | SmbFileState::Reconnecting => true,
             SmbFileState::Failed(failure) => {
-                assert!(!matches!(self.end, End::Closed | End::ClosedEarly | End::Dropped), "{failure}");
+                let end = &self.course.end;
+                assert!(!matches!(end, End::Closed | End::ClosedEarly | End::Dropped), "{failure}");
+                // A file that was open once is open again.
+                assert!(!self.course.reconnects || self.started == 0, "{failure}");
                 assert_eq!(failure.blame, Blame::Peer, "{failure}");
                 self.tally.lost += 1;
                 false
@@ -185,10 +251,10 @@ impl<'a, D: Driver> Session<'a, D> {
 
     fn load(&mut self, file: SmbFileId, kill: &mut dyn FnMut()) {
         let until = self.driver.now() + SESSION_NS;
-        let (mut done, mut completions, mut is_killed) = (Vec::<SmbIoDone>::new(), Vec::new(), false);
+        let (mut reports, mut completions, mut is_killed) = (Reports::default(), Vec::new(), false);
         while self.started < self.ios || self.in_flight.iter().any(Option::is_some) {
             if self.ended >= self.end_after {
-                match self.end {
+                match self.course.end {
                     // What is queued and was not sent has to end, too.
                     End::ClosedEarly => return self.submit(file),
                     End::Dropped => return,
@@ -207,15 +273,15 @@ impl<'a, D: Driver> Session<'a, D> {
             self.driver.poll(Wait::Until(wake_at), &mut completions).unwrap();
             assert!(self.driver.now() < until, "the session hangs: {:?}", self.in_flight);
             for completion in completions.drain(..) {
-                self.client.handle_completion(&mut self.driver, completion, &mut done);
+                self.client.handle_completion(&mut self.driver, completion, &mut reports);
             }
             let now = self.driver.now();
-            self.client.on_time(&mut self.driver, now, &mut done);
-            for end in done.drain(..) {
+            self.client.on_time(&mut self.driver, now, &mut reports);
+            for end in reports.done.drain(..) {
                 self.check_end(end);
             }
-            if *self.client.state(file) != SmbFileState::Ready {
-                self.check_state(file);
+            reports.restored.drain(..).for_each(|is_same| self.tally.count_restored(is_same));
+            if !self.check_state(file) {
                 let busy = self.in_flight.iter().flatten().count();
                 assert_eq!(busy, 0, "I/Os did not end with their connection");
                 return;
@@ -228,7 +294,8 @@ impl<'a, D: Driver> Session<'a, D> {
             if self.in_flight[slot].is_some() || self.started == self.ios {
                 continue;
             }
-            let Some((io, flight)) = self.choose(slot as u32) else { continue };
+            let Some((mut io, flight)) = self.choose(slot as u32) else { continue };
+            self.course.defect.inspect(|defect| defect.apply(&mut io));
             self.client.submit(file, &io).unwrap();
             self.in_flight[slot] = Some(flight);
             self.started += 1;
@@ -289,7 +356,7 @@ impl<'a, D: Driver> Session<'a, D> {
                 assert_eq!(wrong, None, "read of {} bytes at {}", flight.len, flight.at);
             }
             (Err(error), data) => {
-                assert!(self.end.permits(error), "{error}");
+                assert!(self.course.permits(error), "{error}");
                 if let Some(data) = data {
                     self.model.not_known(flight.at, data);
                 }
@@ -299,7 +366,7 @@ impl<'a, D: Driver> Session<'a, D> {
 
     /// Closes the file, or drops everything. Writes in flight may reach the file.
     fn finish(mut self) {
-        if !matches!(self.end, End::Dropped) {
+        if !matches!(self.course.end, End::Dropped) {
             let mut done = Vec::new();
             self.client.close(&mut self.driver, CLOSE_NS, &mut done).unwrap();
             for end in done {
