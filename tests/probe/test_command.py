@@ -211,6 +211,9 @@ def test_planted_faults_of_the_network(tmp_path: Path) -> None:
         mismatch = san.probe()
         assert mismatch["limit"] == "line", mismatch
         assert {"lso", "rsc", "checksum_offload"} <= mismatch["adapter"].keys()
+        assert [one["device"] for one in mismatch["below"]["adapters"]] == [mismatch["port"]]
+        assert mismatch["below"]["connections"] == 8
+        assert not mismatch["below"]["bonds"]
         assert "above 1500 bytes vanish" in mismatch["notes"][0]
         san.lab("link", "a1.p0", "--mtu", "9000")
         san.lab("fault", "mtu", "h1.p0", "1500")
