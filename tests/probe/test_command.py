@@ -168,6 +168,10 @@ class San:
             finally:
                 process.terminate()
 
+    def sysctl(self, node: str, assignment: str) -> None:
+        """Sets a sysctl of a host or an array."""
+        self._run(*COMMAND, "lab", "exec", "--lab", self._name, node, "--", "sysctl", "-qw", assignment)
+
     def _run(self, *command: str) -> str:
         done = subprocess.run(
             command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT_S, check=False
@@ -207,11 +211,34 @@ def test_planted_faults_of_the_network(tmp_path: Path) -> None:
         mismatch = san.probe()
         assert mismatch["limit"] == "line", mismatch
         assert {"lso", "rsc", "checksum_offload"} <= mismatch["adapter"].keys()
+        assert [one["device"] for one in mismatch["below"]["adapters"]] == [mismatch["port"]]
+        assert mismatch["below"]["connections"] == 8
+        assert not mismatch["below"]["bonds"]
         assert "above 1500 bytes vanish" in mismatch["notes"][0]
         san.lab("link", "a1.p0", "--mtu", "9000")
         san.lab("fault", "mtu", "h1.p0", "1500")
         hole = san.probe()
         assert (hole["limit"], hole["trials"]) == ("mtu black hole", {})
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_a_small_window_of_the_array_holds_writes_back(tmp_path: Path) -> None:
+    """64 KiB is the third value of tcp_rmem in the array's namespace; reads are not concerned."""
+    topology = SAN.format(storage="", size="64m").replace("100mbit", "200mbit").replace("100us", "5ms")
+    writes = ("--write", "--overwrite", "all")
+    with brought_up(tmp_path, topology, unique("window")) as san:
+        wide = san.probe(*writes)
+        san.sysctl("a1", "net.ipv4.tcp_rmem=4096 65536 65536")
+        small = san.probe(*writes)
+    assert wide["limit"] != "window", wide
+    assert not any("window" in note for note in wide["notes"]), wide
+    assert small["limit"] == "window", small
+    assert small["sentence"].startswith("Writes of one session are held back by a TCP window")
+    assert "It is the receive window of the array" in small["sentence"]
+    assert 48 << 10 < small["trials"]["write"]["tcp_state"]["peer_window_bytes"] < 128 << 10
+    assert "net.ipv4.tcp_rmem there, third value" in small["hints"][0]["why"]
+    assert small["trials"]["large"]["mb_s"] > 0.9 * wide["trials"]["large"]["mb_s"], "reads as before"
 
 
 @pytest.mark.alone

@@ -6,8 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from linerate.host import named
 from linerate.probe import judge
+from linerate.probe.hints import OWN_WINDOW_MOST
 from linerate.probe.trials import Name
+from linerate.probe.windows import _ARRAY_WINDOW, _OWN_SEND_BUFFER, _SEND_BUFFER
 
 from tests.probe.evidence import WIDE, evidence
 
@@ -115,6 +118,13 @@ def test_writes(state: Any, words: str, settings: list[str]) -> None:
 )
 def test_writes_that_no_window_holds(change: dict[str, Any]) -> None:
     assert judge(evidence({"write": change})).limit == "round trip"
+
+
+def test_hints_name_the_sysctl_of_their_setting() -> None:
+    hints = (_ARRAY_WINDOW, _OWN_SEND_BUFFER, _SEND_BUFFER, OWN_WINDOW_MOST)
+    for hint, place in zip(hints, ("there", "here", "there", "here"), strict=True):
+        sysctl, value = named(hint.setting).names.linux.split(" ", 1)
+        assert f"({sysctl} {place}, {value.strip('()')})" in hint.why
 
 
 def test_writes_beside_a_limit_of_reads_are_a_note() -> None:

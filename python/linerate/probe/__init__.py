@@ -2,7 +2,7 @@
 
 `survey.py` is the whole probe; open it first. `trials.py` has the short loads as data, `measure.py` runs one of them,
 `tcp_state.py` looks at its connections meanwhile. `frames.py` looks for the largest frame that arrives, `sizes.py`
-tries I/Os of odd sizes, `raw` plain TCP, and `adapter.py` reads the port. All of it is an `Evidence`, from which
+tries I/Os of odd sizes, `raw` plain TCP, and `port` reads the port of this host. All of it is an `Evidence`, from which
 `judge.py` names the limit; `stalls.py`, `windows.py` and `beside_raw.py` hold single causes, `hints.py` what to try.
 """
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from linerate.analysis.limits.wire import MTU_USUAL_BYTES
 from linerate.probe.frames import FrameSizes
+from linerate.probe.port.seen import PortSeen
 from linerate.probe.tcp_state import TcpState
 from linerate.probe.trials import Name, Trial
 from linerate.setting import Value
@@ -112,6 +113,8 @@ class Evidence:
     raw: tuple[RawRate, ...] = ()
     adapter: Mapping[str, Value] = field(default_factory=dict)
     """Settings of the port, by the names of the catalogue."""
+    below: PortSeen | None = None
+    """What adapters and bonds below the port counted; None for a loopback."""
 
     @property
     def mtu_bytes(self) -> int:

@@ -32,7 +32,9 @@ OWN_WINDOW_FIXED = Hint(
     "recv_buffer_bytes=auto-tuned", "dsn-sessions", "a fixed buffer turns the kernel's tuning off"
 )
 OWN_WINDOW_MOST = Hint(
-    "receive_buffer_max_bytes", "nic-tuning", "the largest window on this host; on the array too"
+    "receive_buffer_max_bytes",
+    "nic-tuning",
+    "the largest receive buffer of this host (net.ipv4.tcp_rmem here, third value)",
 )
 SEVERAL_SESSIONS = Hint("sessions_per_volume", "dsn-sessions", "each session has windows of its own")
 

@@ -18,10 +18,11 @@ from linerate.analysis.limits.wire import (
     line_rate_text,
     on_wire,
 )
-from linerate.probe.adapter import adapter_notes
 from linerate.probe.beside_raw import as_raw, is_below_raw, raw_notes
 from linerate.probe.evidence import HOST_BUSY_PERCENT, LOOPBACK, Evidence, TrialResult
 from linerate.probe.hints import HINTS, Hint, Limit
+from linerate.probe.port.adapter import adapter_notes
+from linerate.probe.port.notes import port_notes
 from linerate.probe.stalls import delayed_ack
 from linerate.probe.windows import MORE, held_writes, window
 
@@ -53,7 +54,7 @@ class Diagnosis:
 
 def judge(seen: Evidence) -> Diagnosis:
     """The first cause that the figures show. Without any trial only the frames can tell."""
-    notes = (*_notes(seen), *raw_notes(seen), *adapter_notes(seen))
+    notes = (*_notes(seen), *raw_notes(seen), *adapter_notes(seen), *port_notes(seen))
     for limit, explain in _CAUSES:
         if sentence := explain(seen):
             return Diagnosis(limit, sentence, _hints(limit, seen), (*_beside(limit, seen), *notes))

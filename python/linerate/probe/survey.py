@@ -8,11 +8,12 @@ from functools import partial
 
 from linerate.errors import HostError, LinerateError, UserError
 from linerate.host import HostTarget
-from linerate.probe.adapter import adapter_of
 from linerate.probe.evidence import LOOPBACK, Evidence, RawRate, SizeTimes, TrialResult
 from linerate.probe.frames import frame_sizes
 from linerate.probe.judge import Diagnosis, judge
 from linerate.probe.measure import measure, run_spec
+from linerate.probe.port.adapter import adapter_of
+from linerate.probe.port.watch import PortWatch
 from linerate.probe.raw.client import raw_mb_s
 from linerate.probe.sizes import SHARE, measure_sizes, sizes_spec
 from linerate.probe.trials import Name, Trial, trials
@@ -70,7 +71,9 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
     port, mtu_bytes, mbit_s = _port(portal)
     frames = frame_sizes(host_part(portal), mtu_bytes)
     raw = _raw(asked.raw, part, may_stall=frames.has_black_hole) if asked.raw else ()
-    measured, skipped = _trials(todo, specs, part, may_stall=frames.has_black_hole)
+    is_line = bool(port) and port != LOOPBACK
+    watch = PortWatch(port) if is_line else None
+    measured, skipped = _trials(todo, specs, part, watch, may_stall=frames.has_black_hole)
     sizes: list[SizeTimes] = []
     if measured:
         block_bytes = measured["floor"].block_bytes
@@ -81,8 +84,9 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
                 part.begun(f"{'writes' if is_write else 'reads'} of several sizes, depth 1", SHARE),
                 is_write=is_write,
             )
-    adapter = adapter_of(HostTarget("this host", (port,))) if port and port != LOOPBACK else {}
-    evidence = Evidence(measured, frames, port, mbit_s, skipped, tuple(sizes), raw, adapter)
+    adapter = adapter_of(HostTarget("this host", (port,))) if is_line else {}
+    below = watch.seen() if watch is not None else None
+    evidence = Evidence(measured, frames, port, mbit_s, skipped, tuple(sizes), raw, adapter, below)
     return Survey(evidence, judge(evidence))
 
 
@@ -122,7 +126,12 @@ class _Part:
 
 
 def _trials(
-    todo: Sequence[Trial], specs: Mapping[Name, RunSpec], part: _Part, *, may_stall: bool
+    todo: Sequence[Trial],
+    specs: Mapping[Name, RunSpec],
+    part: _Part,
+    watch: PortWatch | None,
+    *,
+    may_stall: bool,
 ) -> tuple[dict[Name, TrialResult], dict[Name, str]]:
     """The figures of each trial, and why others could not run. Where large frames vanish, no trial need end well."""
     measured: dict[Name, TrialResult] = {}
@@ -134,6 +143,8 @@ def _trials(
             if measured or not may_stall:
                 raise
             break  # no trial can tell more
+        if watch is not None:
+            watch.over(trial)
         if _has_connections(one, trial):
             measured[trial.name] = one
         else:

@@ -22,12 +22,20 @@ WAITED_PERCENT = 50.0  # of the time with data to send
 SPARE = 2.0  # a window so many times as large as what is on the way is not full
 QUEUED = 2.0  # a round trip so many times as long as on an empty path: frames wait in a queue
 
-_SEND_BUFFER = Hint("send_buffer_max_bytes", "", "the largest send buffer of the array, for reads")
+_SEND_BUFFER = Hint(
+    "send_buffer_max_bytes", "", "the largest send buffer of the array (net.ipv4.tcp_wmem there, third value)"
+)
 _SEND_BUFFER_FIXED = Hint(
     "send_buffer_bytes=auto-tuned", "dsn-sessions", "a fixed buffer turns the kernel's tuning off"
 )
-_OWN_SEND_BUFFER = Hint("send_buffer_max_bytes", "", "the largest send buffer on this host")
-_ARRAY_WINDOW = Hint("receive_buffer_max_bytes", "", "the largest receive buffer of the array, for writes")
+_OWN_SEND_BUFFER = Hint(
+    "send_buffer_max_bytes", "", "the largest send buffer of this host (net.ipv4.tcp_wmem here, third value)"
+)
+_ARRAY_WINDOW = Hint(
+    "receive_buffer_max_bytes",
+    "",
+    "the largest receive buffer of the array (net.ipv4.tcp_rmem there, third value)",
+)
 _CONGESTION_CONTROL = Hint("congestion_control", "", "how fast this host's window grows again after a loss")
 
 

@@ -300,6 +300,7 @@ def _object(found: Survey) -> dict[str, Any]:
         "port": found.evidence.port,
         "port_mbit_s": found.evidence.port_mbit_s,
         "adapter": dict(found.evidence.adapter),
+        "below": asdict(found.evidence.below) if found.evidence.below else None,
         "frames": asdict(found.evidence.frames),
         "trials": {name: asdict(one) for name, one in found.evidence.measured.items()},
         "raw": [asdict(one) for one in found.evidence.raw],

@@ -20,6 +20,7 @@ from typing import Any, Self
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from linerate.host.linux.counters import driver_counters
 from linerate.host.linux.ethtool import Ethtool
 from linerate.host.linux.knob import DeviceGoneError
 from linerate.host.setting import UnavailableError
@@ -28,6 +29,7 @@ _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # system call numbers, the same on
 _FSCONFIG_CMD_CREATE = 6
 _CLOEXEC = 1
 _READ = os.O_RDONLY | os.O_CLOEXEC
+_LOWER = "lower_"  # of the links in a device's folder in sysfs
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -137,6 +139,26 @@ class Kernel:
                 file.write(text)
         except OSError as error:
             raise _file_refusal(f"{device}/{name}", error) from error
+
+    def lower_devices(self, device: str) -> list[str]:
+        """The devices below a VLAN, a bond or a bridge, sorted; none below an adapter."""
+        try:
+            folder = self._attribute(device, "", os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise _file_refusal(device, error) from error
+        try:
+            return sorted(name.removeprefix(_LOWER) for name in os.listdir(folder) if name.startswith(_LOWER))
+        finally:
+            os.close(folder)
+
+    def counters(self, device: str) -> dict[str, int]:
+        """The driver's own counters by its names; none where the driver has none."""
+        try:
+            return driver_counters(device)
+        except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.EPERM):
+                return {}
+            raise UnavailableError(f"the counters of {device}: {error.strerror}") from error
 
     def _attribute(self, device: str, name: str, flags: int) -> int:
         """Opens a device's file, after a look whether this sysfs shows the same device as netlink."""

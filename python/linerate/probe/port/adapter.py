@@ -43,7 +43,7 @@ def adapter_notes(seen: Evidence) -> tuple[str, ...]:
 
 def _notes(seen: Evidence) -> Iterator[str]:
     adapter = seen.adapter
-    frames = _frames_per_s(seen, is_write=False)
+    frames = frames_per_s(seen, is_write=False)
     if frames >= FRAMES_PER_S_MIN:
         if adapter.get("rsc") is False:
             yield _note("rsc=on", f"received frames are not merged, and reads bring {frames:,.0f} per second")
@@ -52,7 +52,7 @@ def _notes(seen: Evidence) -> Iterator[str]:
                 "checksum_offload=on",
                 f"this host's CPUs check the TCP checksums of what arrives, of {frames:,.0f} frames per second",
             )
-    frames = _frames_per_s(seen, is_write=True)
+    frames = frames_per_s(seen, is_write=True)
     if frames >= FRAMES_PER_S_MIN:
         if adapter.get("lso") is False:
             yield _note(
@@ -80,7 +80,7 @@ def _note(setting: str, why: str) -> str:
     return f"Try {setting} on this host: {why}; `linerate run nic-tuning` shows what it brings."
 
 
-def _frames_per_s(seen: Evidence, *, is_write: bool) -> float:
+def frames_per_s(seen: Evidence, *, is_write: bool) -> float:
     """Full frames per second of the fastest trial in one direction; 0 without such a trial."""
     best_mb_s = max((one.mb_s for one in seen.bulk if one.trial.is_write == is_write), default=0.0)
     return 1e6 * best_mb_s / (seen.mtu_bytes - HEADERS_BYTES)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from linerate.host import HostJournal, HostTarget, apply
 from linerate.probe import judge
-from linerate.probe.adapter import SETTINGS, adapter_of
+from linerate.probe.port.adapter import SETTINGS, adapter_of
 from linerate.setting import Value
 from linerate.settings import find
 from linerate.study import load_study
