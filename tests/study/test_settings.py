@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from linerate.errors import UserError
 from linerate.host import catalogue
 from linerate.san import Storage, Topology, load_topology
 from linerate.settings import applied_by, is_of_topology
 from linerate.study import Study
+from linerate.study.laboratory import shares
 from linerate.study.laboratory.settings import (
     beyond_kernel_settings,
     changed_topology,
@@ -215,3 +218,17 @@ def test_settings_that_volumes_cannot_have_are_refused_with_the_reason() -> None
     assert unfit_for([False], asked) == {"smb.signing": NO_SHARE}
     assert unfit_for([True, False], asked) == {}
     assert unfit_for([True], asked) == {"nagle": NO_LUN, "multipath.policy": NO_LUN}
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"), [([], "this machine has none"), (["mlx5_0"], "has mlx5_0: mount")]
+)
+def test_smb_direct_is_not_applicable_with_the_true_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[str], said: str
+) -> None:
+    for device in devices:
+        (tmp_path / device).mkdir()
+    monkeypatch.setattr(shares, "RDMA_DEVICES", str(tmp_path))
+    assert said in unfit_for([True], {"smb.transport": "rdma"})["smb.transport"]
+    assert unfit_for([True], {"smb.transport": "tcp"}) == {}
+    assert unfit_for([False], {"smb.transport": "rdma"}) == {"smb.transport": NO_SHARE}

@@ -22,6 +22,7 @@ from linerate.settings.faults import FAULTS, faults_text
 from linerate.settings.load import ARRAY, HOST, LAN, OTHER_SESSION
 from linerate.settings.multipath import PATHS
 from linerate.settings.san_setting import ModelField, RunPart, SanSetting
+from linerate.settings.smb import SMB_TRANSPORT
 
 __all__ = [
     "ARRAY",
@@ -34,6 +35,7 @@ __all__ = [
     "PATHS",
     "REPLICATION",
     "RING_FRAMES_MAX",
+    "SMB_TRANSPORT",
     "USER_FABRIC",
     "USER_FABRIC_ALWAYS",
     "AnySetting",

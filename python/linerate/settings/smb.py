@@ -7,6 +7,7 @@ from linerate.settings.san_setting import ModelField, SanSetting
 from linerate.workload.spec import SMB_IO_BYTES_MAX, SMB_IO_BYTES_MIN
 
 PREFIX = "smb."
+SMB_TRANSPORT = f"{PREFIX}transport"
 
 SETTINGS = (
     SanSetting(
@@ -70,5 +71,16 @@ SETTINGS = (
         doc="""The server is asked to keep the file open when the connection is lost, so that the next connection claims
         it back. It needs an oplock, which ends when another client opens the file. Without it, or if the server does
         not agree, the file is opened again. What was granted is in the facts of a run: durable_handle.""",
+    ),
+    SanSetting(
+        name=SMB_TRANSPORT,
+        title="SMB transport",
+        applier="load",
+        kind=Choice(("tcp", "rdma")),
+        default="tcp",
+        elsewhere=(("Linux", "mount.cifs -o rdma"), ("Windows", "Enable-NetAdapterRdma")),
+        doc="""rdma is SMB Direct (MS-SMBD). A case with it is not applicable, with the reason: Linerate's own client
+        has TCP alone, and RDMA in software says nothing about an adapter. On a machine with such an adapter, mount
+        the share with it and load a file there.""",
     ),
 )

@@ -5,6 +5,7 @@ A case with a setting that no volume of its SAN has is not applicable: it would 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from linerate.host import catalogue as host_catalogue
 from linerate.lab.supervisor import smbd
 from linerate.run import VirtualSan
 from linerate.san import Topology
-from linerate.settings import ARRAY, OTHER_SESSION, applied_by, model_field
+from linerate.settings import ARRAY, OTHER_SESSION, SMB_TRANSPORT, applied_by, model_field
 from linerate.study.laboratory.measure import Placed
 from linerate.study.laboratory.multipath import is_of_paths
 from linerate.study.model import Settings
@@ -22,10 +23,13 @@ from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import ClosedArrival, OpenArrival, SizeMix
 
 NO_SHARE = "no volume of this load is a file on an SMB share"
-NO_LUN = "every volume of this load is a file on an SMB share: it has neither iSCSI sessions nor several paths"
+NO_LUN = (
+    "every volume of this load is a file on an SMB share: it has neither iSCSI sessions nor several paths"
+)
 _OF_EVERY_SESSION = ("outstanding", "sessions_per_volume")
 _OF_LUNS = ("load.session",)
 _LONGEST_S = 86_400.0
+RDMA_DEVICES = "/sys/class/infiniband"
 _INTERVAL_S = 3600.0
 """Nothing takes the intervals, so there must be few."""
 
@@ -39,7 +43,22 @@ def unfit_for(are_shares: Iterable[bool], settings: Settings) -> dict[str, str]:
             refused[name] = NO_SHARE
         elif _is_of_luns(name) and of_shares and all(of_shares):
             refused[name] = NO_LUN
+    if settings.get(SMB_TRANSPORT) == "rdma" and SMB_TRANSPORT not in refused:
+        refused[SMB_TRANSPORT] = _no_rdma()
     return refused
+
+
+def _no_rdma() -> str:
+    try:
+        devices = sorted(os.listdir(RDMA_DEVICES))
+    except OSError:
+        devices = []
+    if not devices:
+        return f"SMB Direct needs adapters with RDMA, and this machine has none ({RDMA_DEVICES})"
+    return (
+        f"Linerate's SMB client has TCP alone; this machine has {', '.join(devices)}: mount the share with "
+        "mount.cifs -o rdma, and load a file there"
+    )
 
 
 def without_shares(topology: Topology, cases: Iterable[Settings]) -> tuple[Topology, Mapping[str, str]]:
@@ -64,7 +83,7 @@ def without_shares(topology: Topology, cases: Iterable[Settings]) -> tuple[Topol
 def is_of_shares(name: str) -> bool:
     """Whether a setting is one of the SMB sessions in which files on shares are opened."""
     field = model_field(name)
-    return name == OTHER_SESSION or (field is not None and field.part == "smb")
+    return name in (OTHER_SESSION, SMB_TRANSPORT) or (field is not None and field.part == "smb")
 
 
 def _is_of_luns(name: str) -> bool:
