@@ -43,6 +43,7 @@ PACKAGES: dict[str, str] = {
     "setpriv": "util-linux",
     "sfdisk": "fdisk",
     "smbclient": "smbclient",
+    "smbcontrol": "samba",
     "smbd": "samba",
     "swapon": "mount",
     "sysctl": "procps",

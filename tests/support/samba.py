@@ -38,6 +38,26 @@ class Samba:
         """A file of the shared folder."""
         return self.folder / "share" / name
 
+    def lock_account(self) -> None:
+        """Locks the user's account, as too many wrong passwords do."""
+        self._as_server("pdbedit", "-c", "[L]", "-u", USER)
+
+    def withdraw(self, share: str = "share") -> None:
+        """Takes a share away: out of the configuration, and from the clients that have it open."""
+        file = self.folder / "smb.conf"
+        before, _, rest = file.read_text().partition(f"[{share}]\n")
+        _, bracket, after = rest.partition("[")
+        file.write_text(before + bracket + after)
+        self._as_server("smbcontrol", "smbd", "reload-config")
+        self._as_server("smbcontrol", "smbd", "close-share", share)
+
+    def _as_server(self, tool: str, *words: str) -> None:
+        """Runs a tool of Samba as the user that the server is."""
+        configuration = f"--configfile={self.folder / 'smb.conf'}"
+        command = (need.tool("unshare"), *smbd.AS_USER, need.tool(tool), configuration, *words)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
     def smbclient(self, command: str, *options: str) -> str:
         """Runs one command of Samba's own client on the share."""
         login = ("-U", f"{USER}%{PASSWORD}", *options)

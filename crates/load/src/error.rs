@@ -2,6 +2,7 @@
 
 use crate::spec::SpecError;
 use linerate_blame::Blame;
+use linerate_smb::SmbRefusal;
 use thiserror::Error;
 
 /// A run could not start or continue.
@@ -19,6 +20,18 @@ pub enum RunError {
         message: String,
         /// Whose fault.
         blame: Blame,
+    },
+    /// The server of a share refused something for a reason that can be removed there.
+    #[error("volume {volume}: {message}")]
+    Share {
+        /// Name of the volume.
+        volume: String,
+        /// What happened.
+        message: String,
+        /// Whose fault.
+        blame: Blame,
+        /// What the server refused.
+        refusal: SmbRefusal,
     },
     /// The target of a volume refused user name or secret.
     #[error("volume {volume}: {message}")]
@@ -45,11 +58,25 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// A volume could not be opened, or died; `refusal` is what the server of its share refused.
+    pub(crate) fn of_volume(
+        volume: String,
+        message: String,
+        blame: Blame,
+        refusal: Option<SmbRefusal>,
+    ) -> Self {
+        match refusal {
+            Some(SmbRefusal::WrongLogon) => Self::Credentials { volume, message },
+            Some(refusal) => Self::Share { volume, message, blame, refusal },
+            None => Self::Volume { volume, message, blame },
+        }
+    }
+
     /// Whose fault it was.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Spec(_) | Self::Credentials { .. } => Blame::User,
-            Self::Volume { blame, .. } => *blame,
+            Self::Volume { blame, .. } | Self::Share { blame, .. } => *blame,
             Self::Miscompare { .. } => Blame::Peer,
             Self::Host(_) => Blame::Host,
             Self::Internal(_) => Blame::Us,

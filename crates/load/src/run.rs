@@ -27,7 +27,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
+        mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender, SyncSender},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -55,6 +55,8 @@ struct Merging {
     merger: Merger,
     messages: Receiver<WorkerMessage>,
     threads: Vec<JoinHandle<()>>,
+    /// See [`Workers`].
+    stay: Vec<Sender<()>>,
     /// Disconnected when all threads have ended.
     gone: Receiver<()>,
 }
@@ -105,12 +107,14 @@ impl Run {
         self.control.stop();
     }
 
-    /// Waits for the end and returns the summary of the measured time, including intervals that were not fetched.
+    /// Waits for the end and returns the summary of the measured time, including intervals that were not fetched. The
+    /// threads have stayed until now, so that the system still knew their CPU time.
     pub fn finish(&self) -> Summary {
         let mut merging = self.merging();
         while !merging.merger.is_finished() {
             merging.next(Duration::from_millis(100));
         }
+        merging.stay.clear();
         let mut died = None;
         // Disconnected at once in the normal case.
         let _ = merging.gone.recv_timeout(JOIN_TIMEOUT);
@@ -201,11 +205,12 @@ impl PreparedRun {
         workers.here = None;
         facts.started_monotonic_ns = Some(start);
         let (threads, recycle) = (std::mem::take(&mut workers.threads), std::mem::take(&mut workers.recycle));
+        let stay = std::mem::take(&mut workers.stay);
         let merger = Merger::new(&plan, schedule, recycle, facts.tsc_hz, host);
         Ok(Run {
             facts,
             control,
-            merging: Mutex::new(Merging { merger, messages, threads, gone }),
+            merging: Mutex::new(Merging { merger, messages, threads, stay, gone }),
             reports: None,
         })
     }
@@ -251,6 +256,8 @@ impl Merging {
 struct Workers {
     control: Arc<Control>,
     threads: Vec<JoinHandle<()>>,
+    /// A thread that has done its work stays until its sender is dropped.
+    stay: Vec<Sender<()>>,
     ready: Vec<Receiver<Result<ReadyWorker, RunError>>>,
     begin: Vec<Sender<(Nanos, Sender<()>)>>,
     recycle: Vec<Sender<Box<Tally>>>,
@@ -270,6 +277,7 @@ impl Workers {
         Self {
             control: Arc::clone(control),
             threads: Vec::new(),
+            stay: Vec::new(),
             ready: Vec::new(),
             begin: Vec::new(),
             recycle: Vec::new(),
@@ -279,10 +287,13 @@ impl Workers {
 
     fn thread(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), RunError> {
         let here = self.here.clone();
+        let (stay, leave) = mpsc::channel();
         let named = thread::Builder::new().name(name.into()).spawn(move || {
             let _here = here;
             body();
+            let _: Result<(), RecvError> = leave.recv();
         });
+        self.stay.push(stay);
         self.threads.push(named.map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?);
         Ok(())
     }

@@ -27,6 +27,7 @@ use crate::{
 use control::Control;
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
+use linerate_smb::SmbRefusal;
 use pause::Pauses;
 use recorder::{IoEntry, Recorder, error_message};
 use slot::IoSlot;
@@ -505,17 +506,23 @@ impl<D: Driver> Worker<D> {
         }
         if failure.is_final() || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
             let message = format!("the volume died: {message}");
-            self.volume_died(slot.volume, message, failure.blame(), now);
+            self.volume_died(slot.volume, message, (failure.blame(), failure.refusal()), now);
         }
     }
 
     /// Reports it once; later failed I/Os are only counted.
-    fn volume_died(&mut self, volume: u32, message: String, blame: Blame, now: Nanos) {
+    fn volume_died(
+        &mut self,
+        volume: u32,
+        message: String,
+        (blame, refusal): (Blame, Option<SmbRefusal>),
+        now: Nanos,
+    ) {
         if std::mem::replace(&mut self.volumes[volume as usize].dead, true) {
             return;
         }
         self.event(Some(volume), "volume_failed", message.clone(), blame, now);
-        self.control.fail(RunError::Volume { volume: self.name(volume), message, blame });
+        self.control.fail(RunError::of_volume(self.name(volume), message, blame, refusal));
     }
 
     fn miscompare(&mut self, volume: u32, message: String, now: Nanos) {
@@ -532,7 +539,8 @@ impl<D: Driver> Worker<D> {
         let volume = notice.unit.and_then(of_unit);
         match volume {
             Some(volume) if notice.fatal => {
-                self.volume_died(volume, notice.message.clone(), notice.blame, notice.at);
+                let whose = (notice.blame, notice.refusal);
+                self.volume_died(volume, notice.message.clone(), whose, notice.at);
             }
             _ => {
                 let text = (notice.message.clone(), notice.blame);

@@ -6,6 +6,7 @@
     reason = "tests may fail loudly and wait for real time"
 )]
 
+use linerate_io::system;
 use linerate_iscsi_target::Array;
 use linerate_load::{
     Blame, Interval, RunError, RunOutcome,
@@ -95,6 +96,32 @@ fn whole_backup(url: &str, rest: &Value) -> Vec<(Interval, JobTotals)> {
     [("create", 0), ("full", 0), ("incremental", 0), ("incremental", 1), ("restore", 2)]
         .map(|(phase, incrementals)| run(spec(url, phase, &with(incrementals))))
         .into()
+}
+
+/// CPU time of a thread of this process that exists (proc(5)).
+fn thread_cpu_s(thread: u32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).unwrap();
+    text.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9
+}
+
+#[test]
+fn the_thread_of_a_phase_stays_until_its_cpu_time_was_read() {
+    let (_folder, _path, url) = folder();
+    for phase in ["create", "full", "restore"] {
+        let before = system::process_cpu().unwrap();
+        let job = BackupJob::start(spec(&url, phase, &json!({"driver": "epoll"}))).unwrap();
+        let thread = job.facts().threads[0].thread_id;
+        while !job.finished() {
+            job.next_interval(Duration::from_millis(100));
+        }
+        let seen_s = thread_cpu_s(thread);
+        let used = job.finish().total.host;
+        let counted_s = used.load_cpu_user_s + used.load_cpu_system_s;
+        let process = system::process_cpu().unwrap();
+        let process_us = process.user_us + process.system_us - before.user_us - before.system_us;
+        assert!(counted_s > 1e-3 && counted_s <= 1e-6 * process_us as f64, "{phase}: {counted_s} s");
+        assert!(seen_s >= 0.95 * counted_s, "{phase}: {seen_s} s of {counted_s} s");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use linerate_fabric::FabricError;
 use linerate_iscsi_initiator::ToolError;
 use linerate_iscsi_target::ArrayError;
 use linerate_load::{BulkError, HistogramError, RunError, SpecError};
-use linerate_smb::SmbToolError;
+use linerate_smb::{SmbRefusal, SmbToolError};
 use linerate_storage::controller::StorageError;
 use pyo3::prelude::*;
 
@@ -42,7 +42,37 @@ pub(crate) fn refused_json(what: &str, error: &serde_json::Error) -> PyErr {
 const WRONG_CREDENTIALS: &str = "correct user and secret: in the URL (iscsi://user%secret@host), in the file, or in \
      LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD; of a share in LINERATE_SMB_USER and LINERATE_SMB_PASSWORD";
 
+/// What to do about a refusal of the server of a share.
+fn share_hint(refusal: SmbRefusal) -> &'static str {
+    match refusal {
+        SmbRefusal::NoSpace => {
+            "make room on the share or raise the user's quota there, or use less of it (--size): blocks of a new file \
+             take their room when they are first written"
+        }
+        SmbRefusal::NoAccess => {
+            "permit it on the server, in the share's permissions and in those of its folder, or use another user \
+             (smb://user@host or LINERATE_SMB_USER)"
+        }
+        SmbRefusal::NoShare => "`linerate discover smb://user@host` lists the shares of a server",
+        SmbRefusal::ShareClosed => {
+            "offer the share again on the server, and see its log for why it was closed; then run again"
+        }
+        SmbRefusal::WrongLogon => WRONG_CREDENTIALS,
+        SmbRefusal::NoNtlm => {
+            "permit NTLMv2 for this user on the server (Windows: policy Restrict NTLM; Samba: ntlm auth), or mount the \
+             share with the host's own client (mount -t cifs -o sec=krb5) and give the file below the mount point"
+        }
+        SmbRefusal::Account => {
+            "unlock or enable the account on the server, or renew its password there, before another attempt; or use \
+             another user (smb://user@host or LINERATE_SMB_USER)"
+        }
+    }
+}
+
 pub(crate) fn run_error(error: &RunError) -> PyErr {
+    if let RunError::Share { refusal, .. } = error {
+        return blamed(error.blame(), error.to_string(), share_hint(*refusal));
+    }
     let hint = match error.blame() {
         _ if matches!(error, RunError::Miscompare { .. }) => {
             "see whether another host writes to this volume while it is verified; if none does, suspect the storage"
@@ -120,15 +150,20 @@ pub(crate) fn tool_error(error: &ToolError) -> PyErr {
 }
 
 pub(crate) fn smb_error(error: &SmbToolError) -> PyErr {
-    let is_wrong = matches!(error, SmbToolError::Failed(failure) if failure.wrong_credentials);
-    let hint = match error.blame() {
-        _ if is_wrong => {
+    let refusal = match error {
+        SmbToolError::Failed(failure) => failure.refusal,
+        SmbToolError::Io(error) => error.refusal(),
+        _ => None,
+    };
+    let hint = match (error.blame(), refusal) {
+        (_, Some(SmbRefusal::WrongLogon)) => {
             "give user and password: smb://user@host and LINERATE_SMB_PASSWORD, or LINERATE_SMB_USER too"
         }
-        Blame::User => "correct the address or the user",
-        Blame::Peer => "see the server's log, and the network on the way to it",
-        Blame::Host => "this host does not allow it: see the message",
-        Blame::Us => "please report this",
+        (_, Some(refusal)) => share_hint(refusal),
+        (Blame::User, None) => "correct the address or the user",
+        (Blame::Peer, None) => "see the server's log, and the network on the way to it",
+        (Blame::Host, None) => "this host does not allow it: see the message",
+        (Blame::Us, None) => "please report this",
     };
     blamed(error.blame(), error.to_string(), hint)
 }

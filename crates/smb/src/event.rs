@@ -1,5 +1,6 @@
 //! One I/O as the caller asks for it, and what a client reports.
 
+use crate::refusal::SmbRefusal;
 use crate::wire::status::Status;
 use linerate_blame::Blame;
 use linerate_io::{Nanos, Seg};
@@ -143,6 +144,14 @@ impl SmbIoError {
             _ => Blame::Peer,
         }
     }
+
+    /// What the server refused, if that has a remedy of its own.
+    pub fn refusal(self) -> Option<SmbRefusal> {
+        match self {
+            Self::Refused(status) => SmbRefusal::of(status),
+            _ => None,
+        }
+    }
 }
 
 /// Why a file cannot be used.
@@ -153,8 +162,8 @@ pub struct SmbFailure {
     pub blame: Blame,
     /// What happened, and what to do.
     pub message: String,
-    /// The server refused user name or password.
-    pub wrong_credentials: bool,
+    /// What the server refused, if that has a remedy of its own.
+    pub refusal: Option<SmbRefusal>,
     /// The file does not exist.
     pub is_missing: bool,
 }

@@ -32,6 +32,7 @@ mod crypto;
 mod event;
 mod file;
 mod options;
+mod refusal;
 mod tools;
 pub mod wire;
 
@@ -45,5 +46,6 @@ pub use event::{
 pub use file::{FileFacts, SmbFileState, SmbMode};
 pub use linerate_blame::Blame;
 pub use options::{EncryptionChoice, SigningChoice, SmbOptions, SmbOptionsError};
+pub use refusal::SmbRefusal;
 pub use tools::{SmbDisk, SmbToolError, list_shares};
 pub use wire::shares::{ListedShare, ShareKind};

@@ -10,7 +10,7 @@ use linerate_smb::wire::shares::{SHARE_ENUM, ShareListError, share_enum, shares}
 use linerate_smb::wire::unicode::utf16;
 use linerate_smb::{
     Blame, EncryptionChoice, ListedShare, ShareKind, SigningChoice, SmbAddress, SmbCredentials, SmbOptions,
-    SmbToolError, list_shares,
+    SmbRefusal, SmbToolError, list_shares,
 };
 use peers::Samba;
 use proptest::prelude::*;
@@ -176,7 +176,9 @@ fn a_user_who_may_not_list_the_shares_is_told_so() {
     let Some(samba) = Samba::start("") else { return };
     let error = list(&samba, &SmbOptions::default(), Samba::USER, "wrong").unwrap_err();
     assert!(error.blame() == Blame::User && error.to_string().contains("wrong user name"), "{error}");
-    assert!(matches!(error, SmbToolError::Failed(failure) if failure.wrong_credentials));
+    assert!(
+        matches!(error, SmbToolError::Failed(failure) if failure.refusal == Some(SmbRefusal::WrongLogon))
+    );
     drop(samba);
     let Some(samba) = Samba::start("[IPC$]\nhosts deny = 127.0.0.1") else { return };
     let error = list(&samba, &SmbOptions::default(), Samba::USER, Samba::PASSWORD).unwrap_err();

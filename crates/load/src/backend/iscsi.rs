@@ -346,6 +346,7 @@ impl IoSink for Reports {
             kind,
             message,
             blame: whose,
+            refusal: None,
             fatal,
         });
     }

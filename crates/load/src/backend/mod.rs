@@ -23,7 +23,7 @@ use crate::{
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Seg};
 use linerate_iscsi_initiator::IoError;
-use linerate_smb::SmbIoError;
+use linerate_smb::{SmbIoError, SmbRefusal};
 use std::{collections::BTreeMap, fmt, io};
 
 /// Notices that wait to be reported; more than one turn of a worker can add.
@@ -89,6 +89,14 @@ impl Failure {
             Self::Smb(error) => error.blame(),
         }
     }
+
+    /// What the server of a share refused, if that has a remedy of its own.
+    pub(crate) fn refusal(self) -> Option<SmbRefusal> {
+        match self {
+            Self::Smb(error) => error.refusal(),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -118,6 +126,8 @@ pub(crate) struct Notice {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) blame: Blame,
+    /// What the server of a share refused.
+    pub(crate) refusal: Option<SmbRefusal>,
     /// The volume will not return.
     pub(crate) fatal: bool,
 }
@@ -231,6 +241,8 @@ pub(crate) struct OpenError {
     pub(crate) blame: Blame,
     /// User name or secret were refused.
     pub(crate) wrong_credentials: bool,
+    /// What the server of a share refused.
+    pub(crate) refusal: Option<SmbRefusal>,
     /// It does not exist.
     pub(crate) is_missing: bool,
 }
@@ -238,6 +250,7 @@ pub(crate) struct OpenError {
 impl OpenError {
     /// An error with its blame.
     pub(crate) fn new(blame: Blame, message: impl Into<String>) -> Self {
-        Self { message: message.into(), blame, wrong_credentials: false, is_missing: false }
+        let message = message.into();
+        Self { message, blame, wrong_credentials: false, refusal: None, is_missing: false }
     }
 }

@@ -178,8 +178,7 @@ impl<D: Driver> Backend<D> for Smb {
 
 fn failed(failure: &SmbFailure) -> OpenError {
     let error = OpenError::new(failure.blame, failure.message.clone());
-    let (wrong_credentials, is_missing) = (failure.wrong_credentials, failure.is_missing);
-    OpenError { wrong_credentials, is_missing, ..error }
+    OpenError { refusal: failure.refusal, is_missing: failure.is_missing, ..error }
 }
 
 fn restored(after_ns: Nanos, requests: u32, is_same_handle: bool) -> String {
@@ -194,6 +193,10 @@ impl SmbSink for Reports {
     }
 
     fn event(&mut self, event: SmbEvent) {
+        let refusal = match &event.kind {
+            SmbEventKind::Failed(failure) => failure.refusal,
+            _ => None,
+        };
         let (kind, message, blame, fatal) = match event.kind {
             SmbEventKind::Failed(failure) => ("volume_failed", failure.message, failure.blame, true),
             SmbEventKind::CreditWait { granted } => (
@@ -222,6 +225,7 @@ impl SmbSink for Reports {
             kind,
             message,
             blame,
+            refusal,
             fatal,
         });
     }

@@ -53,7 +53,7 @@ impl Run {
         let mut merger = Merger::new(&plan, schedule, vec![give_back], 0.0, HostCpu::default());
         // The host's CPU has no part in it.
         merger.take(WorkerMessage::Host { index: 0, cpu: HostCpu::default(), last: true });
-        let merging = Merging { merger, messages, threads: vec![thread], gone };
+        let merging = Merging { merger, messages, threads: vec![thread], stay: Vec::new(), gone };
         Ok(Self { facts, control, merging: Mutex::new(merging), reports: Some(reports) })
     }
 

@@ -349,7 +349,7 @@ pub(crate) fn failed(volume: &VolumeSpec, error: OpenError) -> RunError {
     if error.wrong_credentials {
         return RunError::Credentials { volume, message };
     }
-    RunError::Volume { volume, message, blame: error.blame }
+    RunError::of_volume(volume, message, error.blame, error.refusal)
 }
 
 /// Bytes of the device that the run uses.

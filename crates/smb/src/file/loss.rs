@@ -4,6 +4,7 @@ use crate::address::{SmbAddress, SmbAddressError};
 use crate::auth::NtlmError;
 use crate::crypto::sealing::SealError;
 use crate::event::SmbFailure;
+use crate::refusal::SmbRefusal;
 use crate::wire::WireError;
 use crate::wire::negotiate::NegotiateError;
 use crate::wire::rpc::RpcError;
@@ -72,6 +73,12 @@ pub(crate) enum FileLoss {
     /// The server ended session, share or file during I/O.
     #[error("the server ended the session: {0}")]
     Ended(Status),
+    /// The server accepts no logon that this client has.
+    #[error("the server accepts no logon of user {user} with NTLM ({status}), and Kerberos is not supported")]
+    NoNtlm { user: String, status: Status },
+    /// The share went away while its file was open.
+    #[error("the server closed share {0} while the file was open, and does not offer it any more")]
+    ShareClosed(String),
 }
 
 impl FileLoss {
@@ -91,7 +98,7 @@ impl FileLoss {
 
     fn blame(&self) -> Blame {
         match self {
-            Self::Address(_) | Self::Options(_) => Blame::User,
+            Self::Address(_) | Self::Options(_) | Self::NoNtlm { .. } => Blame::User,
             Self::Refused { blame, .. } => *blame,
             _ => Blame::Peer,
         }
@@ -100,13 +107,15 @@ impl FileLoss {
     /// As a failure of a file.
     pub(crate) fn failure(&self, address: &SmbAddress) -> SmbFailure {
         let status = match self {
-            Self::Refused { status, .. } => *status,
+            Self::Refused { status, .. } | Self::Ended(status) => *status,
+            Self::ShareClosed(_) => Status::NETWORK_NAME_DELETED,
+            Self::NoNtlm { .. } => Status::NTLM_BLOCKED,
             _ => Status::SUCCESS,
         };
         SmbFailure {
             blame: self.blame(),
             message: format!("{address}: {self}"),
-            wrong_credentials: is_of_credentials(status),
+            refusal: SmbRefusal::of(status),
             is_missing: status == Status::OBJECT_NAME_NOT_FOUND,
         }
     }
@@ -127,22 +136,28 @@ impl FileLoss {
 
     /// The server refused the logon.
     pub(super) fn logon(status: Status, user: &str) -> Self {
+        // A server whose policy forbids NTLM has either answer.
+        if matches!(status, Status::NTLM_BLOCKED | Status::NOT_SUPPORTED) {
+            return Self::NoNtlm { user: user.to_owned(), status };
+        }
+        let is_of_credentials = SmbRefusal::of(status).is_some_and(SmbRefusal::is_of_credentials);
         let advice = match status {
             Status::LOGON_FAILURE | Status::WRONG_PASSWORD | Status::NO_SUCH_USER => {
                 "; correct user, password or domain"
             }
             Status::PASSWORD_EXPIRED | Status::PASSWORD_MUST_CHANGE => "; change it on the server",
-            status if is_of_credentials(status) => "; change that on the server, or use another user",
+            _ if is_of_credentials => "; change that on the server, or use another user",
             _ => "",
         };
         let words = format!("the server refused the logon of user {user}: {status}{advice}");
-        let blame = if is_of_credentials(status) { Blame::User } else { Blame::Peer };
+        let blame = if is_of_credentials { Blame::User } else { Blame::Peer };
         Self::Refused { blame, words, status }
     }
 
-    /// The server refused the share.
-    pub(super) fn tree(status: Status, share: &str, user: &str) -> Self {
+    /// The server refused the share. `was_open`: its file was open before the connection was lost.
+    pub(super) fn tree(status: Status, share: &str, user: &str, was_open: bool) -> Self {
         let (blame, words) = match status {
+            Status::BAD_NETWORK_NAME if was_open => return Self::ShareClosed(share.to_owned()),
             Status::BAD_NETWORK_NAME => {
                 (Blame::User, format!("the server has no share {share}; check its name"))
             }
@@ -241,21 +256,4 @@ impl FileLoss {
 
 fn may_not_list(user: &str) -> String {
     format!("user {user} may not list the shares; permit it on the server, or use another user")
-}
-
-/// A status about the user's account or password, which only the logon has.
-fn is_of_credentials(status: Status) -> bool {
-    let all = [
-        Status::LOGON_FAILURE,
-        Status::WRONG_PASSWORD,
-        Status::NO_SUCH_USER,
-        Status::ACCOUNT_LOCKED_OUT,
-        Status::ACCOUNT_DISABLED,
-        Status::PASSWORD_EXPIRED,
-        Status::PASSWORD_MUST_CHANGE,
-        Status::ACCOUNT_RESTRICTION,
-        Status::INVALID_LOGON_HOURS,
-        Status::LOGON_TYPE_NOT_GRANTED,
-    ];
-    all.contains(&status)
 }

@@ -162,7 +162,8 @@ impl RemoteFile {
 
     fn tree_connected(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
         if status != Status::SUCCESS {
-            return Err(FileLoss::tree(status, &self.address.share, &self.user));
+            let was_open = self.recovery.is_some();
+            return Err(FileLoss::tree(status, &self.address.share, &self.user, was_open));
         }
         let tree = Tree::parse(message)?;
         if !tree.is_disk && self.listing.is_none() {

@@ -60,6 +60,7 @@ statuses! {
     PASSWORD_MUST_CHANGE 0xC000_0224 "the password must be changed first"
     ACCOUNT_LOCKED_OUT 0xC000_0234 "the account is locked"
     NETWORK_SESSION_EXPIRED 0xC000_035C "the session has expired"
+    NTLM_BLOCKED 0xC000_0418 "NTLM is not accepted"
     FILE_NOT_AVAILABLE 0xC000_0467 "earlier requests of the file are still in work"
     SMB_NO_PREAUTH_INTEGRITY_HASH_OVERLAP 0xC05D_0000 "no common hash of the negotiation"
 }

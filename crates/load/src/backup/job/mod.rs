@@ -46,7 +46,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+        mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender, SyncSender},
     },
     thread,
     time::Duration,
@@ -68,6 +68,8 @@ pub struct BackupJob {
 struct Receiving {
     messages: Receiver<JobMessage>,
     end: Option<JobEnd>,
+    /// The thread stays until this is dropped: the system knows the CPU time of threads that exist.
+    stay: Option<Sender<()>>,
 }
 
 impl BackupJob {
@@ -79,13 +81,18 @@ impl BackupJob {
         let control = Arc::new(JobControl::new(sender));
         let (report, ready) = mpsc::sync_channel(1);
         let shared = Arc::clone(&control);
+        let (stay, leave) = mpsc::channel();
         thread::Builder::new()
             .name("backup".into())
-            .spawn(move || work(&spec, &load, &shared, &report))
+            .spawn(move || {
+                work(&spec, &load, &shared, &report);
+                let _: Result<(), RecvError> = leave.recv();
+            })
             .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
         let facts =
             ready.recv().map_err(|_| RunError::Internal("it ended while it opened volumes".into()))??;
-        Ok(Self { facts, data_bytes, control, receiving: Mutex::new(Receiving { messages, end: None }) })
+        let receiving = Mutex::new(Receiving { messages, end: None, stay: Some(stay) });
+        Ok(Self { facts, data_bytes, control, receiving })
     }
 
     /// The actual settings: negotiated and read back.
@@ -135,6 +142,7 @@ impl BackupJob {
 
     fn wait(&self) -> JobEnd {
         let mut receiving = self.receiving();
+        receiving.stay = None;
         loop {
             if let Some(end) = &receiving.end {
                 return end.clone();

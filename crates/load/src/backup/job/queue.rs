@@ -15,6 +15,7 @@ use crate::{
 };
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, Seg, Wait};
+use linerate_smb::SmbRefusal;
 use std::{io, sync::Arc};
 
 /// The longest wait for a completion before the stop request is looked at.
@@ -224,9 +225,13 @@ impl<D: Driver> IoQueue<D> {
 
     /// The job fails; the first failure is kept.
     pub(super) fn fail(&mut self, role: Role, blame: Blame, message: &str) {
+        self.fail_with(role, (blame, None), message);
+    }
+
+    fn fail_with(&mut self, role: Role, (blame, refusal): (Blame, Option<SmbRefusal>), message: &str) {
         let message = format!("{}: {message}", self.phase);
         let volume = VOLUMES[role as usize].to_owned();
-        self.failure.get_or_insert(RunError::Volume { volume, message, blame });
+        self.failure.get_or_insert(RunError::of_volume(volume, message, blame, refusal));
     }
 
     /// Why the job failed, if it did.
@@ -357,7 +362,7 @@ impl<D: Driver> IoQueue<D> {
             }
         }
         if let Err(failure) = finished.result {
-            self.fail(io.volume, failure.blame(), &io.failed(failure));
+            self.fail_with(io.volume, (failure.blame(), failure.refusal()), &io.failed(failure));
         }
     }
 
@@ -377,7 +382,8 @@ impl<D: Driver> IoQueue<D> {
             self.recorder.events.push(event);
         }
         if notice.fatal {
-            self.fail(role.unwrap_or(Role::Image), notice.blame, &notice.message);
+            let whose = (notice.blame, notice.refusal);
+            self.fail_with(role.unwrap_or(Role::Image), whose, &notice.message);
         }
     }
 }

@@ -13,9 +13,8 @@ from linerate.study import StudyDirectory, load_study, parse_study
 from linerate.study.journal import CaseSkipped
 from linerate.study.laboratory.shares import without_shares
 
+from tests.study.conftest import run_study
 from tests.support import need
-
-from .conftest import run_study
 
 TEXT = """\
 title = "A LUN and a file"

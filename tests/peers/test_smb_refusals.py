@@ -1,0 +1,106 @@
+"""What a share refuses while or before a run uses it: whose fault that is, and the way out that the message names."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from linerate.results import RunDirectory, files
+
+from tests.cli.conftest import Done, linerate
+from tests.support.samba import PASSWORD, USER, Samba, samba
+
+FILE_BYTES = 8 << 20
+LOAD = """
+elapsed = "ELAPSED"
+[[volume]]
+name = "v1"
+outstanding = 4
+[[stream]]
+name = "fill"
+size = "64k"
+read = 0
+random = 0
+"""
+NOT_THE_NETWORK = "is up and reachable"
+"""Of the hint for a server that does not answer."""
+
+
+def _run(url: str, folder: Path, *, elapsed: str = "1s", create: bool = True) -> Done:
+    workload = folder / "load.toml"
+    workload.write_text(LOAD.replace("ELAPSED", elapsed))
+    made = ("--create", "--size", str(FILE_BYTES)) if create else ()
+    words = ("--target", url, *made, "--overwrite", "all", "--output", folder / "run", "--no-report")
+    return linerate("run", workload, *words, LINERATE_SMB_PASSWORD=PASSWORD)
+
+
+def test_a_full_share_asks_for_room(tmp_path: Path) -> None:
+    with samba(tmp_path, limit_bytes=FILE_BYTES // 4) as server:
+        done = _run(server.url("full.img"), tmp_path)
+    assert done.returncode not in (0, 2), done.stderr
+    assert "the share has no space left (STATUS_DISK_FULL)" in done.stderr
+    assert "make room on the share" in done.stderr
+    assert NOT_THE_NETWORK not in done.stderr
+    assert RunDirectory.open(tmp_path / "run").manifest.state == "failed"
+
+
+@pytest.mark.long
+def test_a_share_that_is_closed_while_it_is_in_use_is_to_be_offered_again(tmp_path: Path) -> None:
+    with samba(tmp_path) as server:
+        closing = threading.Thread(target=_withdraw_in_use, args=(server, tmp_path / "run" / files.SPOOL))
+        closing.start()
+        done = _run(server.url("closed.img"), tmp_path, elapsed="60s")
+        closing.join()
+    assert done.returncode not in (0, 2), done.stderr
+    assert "the server closed share share while the file was open" in done.stderr
+    assert "offer the share again on the server" in done.stderr
+    assert NOT_THE_NETWORK not in done.stderr
+    run = RunDirectory.open(tmp_path / "run")
+    assert run.intervals["ios"].sum() > 0
+    lost = [event.message for event in run.events if event.kind == "session_lost"]
+    assert any("STATUS_NETWORK_NAME_DELETED" in message for message in lost), lost
+
+
+def _withdraw_in_use(server: Samba, spool: Path) -> None:
+    """Once the run has an interval."""
+    pause = threading.Event()
+    for _ in range(300):
+        if spool.exists() and spool.stat().st_size > 0:
+            break
+        pause.wait(0.1)
+    server.withdraw()
+
+
+def test_a_locked_account_is_to_be_unlocked_and_not_corrected(tmp_path: Path) -> None:
+    with samba(tmp_path) as server:
+        server.lock_account()
+        done = _run(server.url("locked.img"), tmp_path)
+        listed = linerate("discover", server.url("").partition("/share")[0], LINERATE_SMB_PASSWORD=PASSWORD)
+    for one in (done, listed):
+        assert one.returncode == 2, one.stderr
+        assert f"refused the logon of user {USER}: the account is locked" in one.stderr
+        assert "unlock or enable the account on the server" in one.stderr
+        assert PASSWORD not in one.stderr
+    assert "correct user and secret" not in done.stderr
+
+
+def test_a_server_without_ntlm_is_told_what_to_do_without_kerberos(tmp_path: Path) -> None:
+    with samba(tmp_path, "ntlm auth = disabled\n") as server:
+        done = _run(server.url("file.img"), tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert f"accepts no logon of user {USER} with NTLM" in done.stderr
+    assert "Kerberos is not supported" in done.stderr
+    assert "mount -t cifs -o sec=krb5" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("share", "hint"),
+    [("readonly", "permit it on the server"), ("missing", "lists the shares of a server")],
+)
+def test_what_the_user_may_not_use_names_where_to_look(tmp_path: Path, share: str, hint: str) -> None:
+    with samba(tmp_path) as server:
+        server.path("there.img").write_bytes(bytes(FILE_BYTES))
+        done = _run(server.url("there.img", share), tmp_path, create=False)
+    assert done.returncode == 2, done.stderr
+    assert hint in done.stderr
