@@ -49,6 +49,37 @@ fn the_first_write_of_a_block_grows_the_file_and_its_flush_logs_the_table() {
 }
 
 #[test]
+fn an_entry_that_would_cross_the_end_of_the_log_begins_at_its_start() {
+    let calls = Calls::default();
+    let seen = Rc::clone(&calls);
+    let mut disk = CutDisk::new(Kind::File);
+    let file = TracedFile::new(&mut disk, move |call| seen.borrow_mut().push(call));
+    let options = CreateOptions { block_bytes: 1 << 20, ..CreateOptions::dynamic(1024 * MIB) };
+    let mut image = VhdxImage::create(file, &options, GuidSource::from_seed(1)).unwrap();
+    // Two pages of the table are three sectors of the log, one page is two: no entry ends where the log does.
+    image.write(600 * MIB, &[1; 4096]).unwrap();
+    for block in 0..140 {
+        image.write(block * MIB, &[1; 4096]).unwrap();
+        image.flush().unwrap();
+    }
+    drop(image);
+    let entries = calls.take().into_iter().filter_map(|call| match call {
+        FileCall::Write { offset, bytes } if (MIB..2 * MIB).contains(&offset) => Some((offset, bytes)),
+        _ => None,
+    });
+    let entries: Vec<_> = entries.collect();
+    assert!(entries.iter().all(|(offset, bytes)| offset + bytes <= 2 * MIB), "{entries:?}");
+    assert_eq!(entries.iter().filter(|(offset, _)| *offset == MIB).count(), 2, "{entries:?}");
+    // It was not closed, so the log is replayed.
+    let mut image = VhdxImage::open(&mut disk, OpenMode::ReadWrite, GuidSource::from_seed(2)).unwrap();
+    let mut found = [0; 4096];
+    for block in (0..140).chain([600]) {
+        image.read(block * MIB, &mut found).unwrap();
+        assert_eq!(found, [1; 4096], "block {block}");
+    }
+}
+
+#[test]
 fn what_a_replay_writes_is_durable_before_the_header_forgets_the_log() {
     let mut disk = CutDisk::new(Kind::File);
     let options = CreateOptions { block_bytes: 1 << 20, ..CreateOptions::dynamic(8 * MIB) };
