@@ -1,5 +1,5 @@
-//! A file and the channels of its session (MS-SMB2 3.2.4.20.8, multichannel): connections over which its requests are dealt
-//! in turn.
+//! A file and the channels of its session (multichannel, MS-SMB2 3.2.5.3.3, 4.8): connections over which its requests are
+//! dealt in turn.
 //!
 //! The first channel logs on and opens the file. The others join its session, each with a key of its own for signatures. If
 //! a channel is lost, another one does its requests, and a new channel is started. If the first one is lost, another one
@@ -28,7 +28,8 @@ pub(crate) struct OpenFile {
     is_complete: bool,
     /// When a missing channel is started.
     start_at: Nanos,
-    is_restored: bool,
+    /// A lost channel is replaced.
+    replaces_lost: bool,
 }
 
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl OpenFile {
             next: 0,
             is_complete: false,
             start_at: 0,
-            is_restored: options.replacement_timeout_s > 0.0,
+            replaces_lost: options.replacement_timeout_s > 0.0,
         }
     }
 
@@ -195,7 +196,7 @@ impl OpenFile {
         now: Nanos,
         streams: &mut Vec<Handle>,
     ) -> Result<(), FileLoss> {
-        let is_wanted = !self.is_complete || self.is_restored;
+        let is_wanted = !self.is_complete || self.replaces_lost;
         if self.first().state != SmbFileState::Ready || !is_wanted || now < self.start_at {
             return Ok(());
         }
@@ -263,7 +264,7 @@ impl OpenFile {
         self.channels[0].file.report(kind, &mut context!(cx, self.splits));
     }
 
-    /// The file cannot be used, or has only one channel: it may be restored.
+    /// The file cannot be used any more.
     fn end<D: Driver, S: SmbSink>(&mut self, driver: &mut D, loss: &FileLoss, cx: &mut ClientContext<'_, S>) {
         self.drop_others(driver, cx);
         self.channels[0].file.fail(driver, loss, &mut context!(cx, self.splits));

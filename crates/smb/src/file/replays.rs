@@ -1,4 +1,4 @@
-//! Requests that are sent again after their connection was lost (MS-SMB2 3.2.4.1, 3.2.5.1, 3.2.7.1; dialects 3.x).
+//! Requests that are sent again after their connection was lost (MS-SMB2 3.2.5.12, 3.2.7.1; dialects 3.x).
 //!
 //! Each loss raises the `ChannelSequence` in the headers. The server then refuses a write that it receives late from the
 //! lost connection. A request that is sent again says so. The server refuses it while an earlier one is still in work there

@@ -69,7 +69,7 @@ impl FileOpening {
     }
 }
 
-/// What a further channel takes from its session (MS-SMB2 3.2.4.2.3.1, 3.2.5.3.3).
+/// What a further channel takes from its session (MS-SMB2 3.2.5.3.3, 4.8).
 #[derive(Clone, Debug)]
 pub(super) struct ChannelBinding {
     pub(super) session_id: u64,
