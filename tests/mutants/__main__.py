@@ -62,7 +62,7 @@ SUITES = {
     "storage": Suite((_STORAGE_PARTS, _MODEL)),
     "verdicts": Suite((("tests/analysis", "tests/study/test_judge.py"),), is_python=True),
     "vhdx": Suite((("-p=linerate-vhdx", "--lib", "--test=image"),)),
-    "smb": Suite((("-p=linerate-smb", "--lib", "--test=samba", "--test=replays"),)),
+    "smb": Suite((("-p=linerate-smb", "--lib", "--test=samba", "--test=replays", "--test=channels"),)),
     "windows": Suite((("-p=linerate-iscsi-proto",), ("-p=linerate-sim", "--test=pair"))),
     "write-order": Suite((("-p=linerate-iscsi-initiator", "--lib"), ("-p=linerate-sim", "--test=multipath"))),
 }

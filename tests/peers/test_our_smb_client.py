@@ -66,6 +66,7 @@ def test_what_a_run_writes_is_what_smbclient_reads(server: Samba, tmp_path: Path
         {"signing": "on"},
         {"encryption": "aes-128-gcm"},
         {"encryption": "aes-128-ccm", "dialect": "3.0"},
+        {"encryption": "aes-256-gcm", "channels": "3"},
     ],
     ids=lambda settings: "-".join(settings.values()),
 )
@@ -79,6 +80,7 @@ def test_mixed_load_verifies(server: Samba, tmp_path: Path, settings: dict[str, 
     assert session["dialect"] == settings.get("dialect", "3.1.1")
     assert (session["signing"] != "off") == (settings.get("signing") == "on")
     assert session["encryption"] == settings.get("encryption", "off")
+    assert session["channels"] == int(settings.get("channels", "1"))
     assert PASSWORD not in json.dumps(run.manifest.model_dump(mode="json"))
     text = (tmp_path / "mixed" / "manifest.json").read_text()
     assert PASSWORD not in text

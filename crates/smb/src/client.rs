@@ -1,9 +1,10 @@
 //! The client: one thread's files, and the order in which they get completions and time.
 
 use crate::address::SmbAddress;
+use crate::channels::{ClientContext, OpenFile};
 use crate::credentials::SmbCredentials;
-use crate::event::{SmbFileId, SmbIo, SmbIoError, SmbSink, SmbSubmitError};
-use crate::file::{FileContext, FileFacts, RemoteFile, SmbFileState, SmbGoal, SmbMode};
+use crate::event::{SmbFileId, SmbIo, SmbSink, SmbSubmitError};
+use crate::file::{FileFacts, RemoteFile, SmbFileState, SmbGoal, SmbMode};
 use crate::options::SmbOptions;
 use crate::wire::shares::ListedShare;
 use linerate_io::{AttachedRegions, Completion, Driver, Handle, Nanos, Region, RegionId, TcpInfo, Wait};
@@ -21,7 +22,7 @@ const TICK_NS: Nanos = 50_000_000;
 /// 4. [`close`](Self::close).
 #[derive(Debug, Default)]
 pub struct SmbClient {
-    files: Vec<RemoteFile>,
+    files: Vec<OpenFile>,
     /// By the index of a stream's handle: the handle and its file.
     routes: Vec<Option<(Handle, SmbFileId)>>,
     regions: AttachedRegions,
@@ -72,7 +73,7 @@ impl SmbClient {
 
     /// The shares that were listed.
     pub(crate) fn shares(&self, list: SmbFileId) -> &[ListedShare] {
-        self.files[list.index()].shares()
+        self.files[list.index()].first().shares()
     }
 
     fn start<D: Driver>(
@@ -89,7 +90,7 @@ impl SmbClient {
         if let Some(stream) = file.stream {
             self.route(stream, id);
         }
-        self.files.push(file);
+        self.files.push(OpenFile::new(file, options));
         Ok(id)
     }
 
@@ -103,13 +104,13 @@ impl SmbClient {
 
     /// Waits until every file is open or has failed.
     pub fn wait_ready<D: Driver>(&mut self, driver: &mut D) -> std::io::Result<()> {
-        let is_opening = |file: &RemoteFile| file.state == SmbFileState::Opening;
+        let is_opening = |file: &OpenFile| *file.state() == SmbFileState::Opening;
         self.drive_while(driver, &mut Vec::new(), Nanos::MAX, |this| this.files.iter().any(is_opening))
     }
 
     /// Whether a file takes I/O.
     pub fn state(&self, file: SmbFileId) -> &SmbFileState {
-        &self.files[file.index()].state
+        self.files[file.index()].state()
     }
 
     /// What was negotiated; None before.
@@ -119,7 +120,7 @@ impl SmbClient {
 
     /// The address that a file was opened with.
     pub fn address(&self, file: SmbFileId) -> &SmbAddress {
-        &self.files[file.index()].address
+        &self.files[file.index()].first().address
     }
 
     /// All files.
@@ -127,9 +128,13 @@ impl SmbClient {
         (0..self.files.len() as u32).map(SmbFileId)
     }
 
-    /// The kernel's statistics of a file's connection; None while there is none.
-    pub fn tcp_info<D: Driver>(&self, driver: &D, file: SmbFileId) -> Option<TcpInfo> {
-        self.files[file.index()].stream.and_then(|stream| driver.tcp_info(stream).ok())
+    /// The kernel's statistics of each connection that a file has, with the number of its channel.
+    pub fn tcp_infos<D: Driver>(
+        &self,
+        driver: &D,
+        file: SmbFileId,
+    ) -> impl Iterator<Item = (usize, TcpInfo)> {
+        self.files[file.index()].tcp_infos(driver)
     }
 
     /// Queues an I/O; it leaves with the next [`flush`](Self::flush).
@@ -143,8 +148,7 @@ impl SmbClient {
     pub fn flush<D: Driver>(&mut self, driver: &mut D) {
         let now = driver.now();
         for file in &mut self.files {
-            file.flush(driver, &self.regions, now);
-            if file.loss.is_some() {
+            if file.flush(driver, &self.regions, now) {
                 self.wake_at = now;
             }
         }
@@ -166,21 +170,9 @@ impl SmbClient {
         };
         let route = self.routes.get(stream.index() as usize).copied().flatten();
         let Some((_, id)) = route.filter(|(own, _)| *own == stream) else { return Some(completion) };
-        let file = &mut self.files[id.index()];
-        // A completion of a stream that was closed here only returns memory.
-        if file.stream != Some(stream) {
-            return None;
-        }
-        let mut cx = FileContext { sink, regions: &self.regions, now: driver.now() };
-        let result = match completion {
-            Completion::Connected { result, .. } => file.connected(driver, result, cx.now),
-            Completion::Received { result, buffer, .. } => file.received(result, buffer, &mut cx),
-            Completion::Sent { result, outgoing, .. } => file.sent(result, outgoing),
-            _ => Ok(()),
-        };
-        if let Err(loss) = result {
-            file.lose(driver, &loss, &mut cx);
-            // A lost connection is restored at once.
+        let mut cx = ClientContext { sink, regions: &self.regions, now: driver.now() };
+        // A lost connection is restored at once, and further channels are started at once.
+        if self.files[id.index()].handle(driver, stream, completion, &mut cx) {
             self.wake_at = cx.now;
         }
         None
@@ -193,12 +185,10 @@ impl SmbClient {
         }
         self.wake_at = now + TICK_NS;
         for index in 0..self.files.len() {
-            let file = &mut self.files[index];
-            let mut cx = FileContext { sink: &mut *sink, regions: &self.regions, now };
-            if let Err(loss) = file.on_time(&mut cx) {
-                file.lose(driver, &loss, &mut cx);
-            }
-            if let Some(stream) = file.retry(driver, now) {
+            let mut streams = Vec::new();
+            let mut cx = ClientContext { sink: &mut *sink, regions: &self.regions, now };
+            self.files[index].on_time(driver, &mut cx, &mut streams);
+            for stream in streams {
                 self.route(stream, SmbFileId(index as u32));
             }
         }
@@ -209,7 +199,8 @@ impl SmbClient {
         (!self.files.is_empty()).then_some(self.wake_at)
     }
 
-    /// Closes every file and logs off, in at most `timeout_ns`; I/Os still in flight end as [`SmbIoError::Closed`].
+    /// Closes every file and logs off, in at most `timeout_ns`; I/Os still in flight end as
+    /// [`Closed`](crate::SmbIoError::Closed).
     pub fn close<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -218,15 +209,15 @@ impl SmbClient {
     ) -> std::io::Result<()> {
         let now = driver.now();
         for file in &mut self.files {
-            let mut cx = FileContext { sink: &mut *sink, regions: &self.regions, now };
+            let mut cx = ClientContext { sink: &mut *sink, regions: &self.regions, now };
             file.close(driver, &mut cx);
         }
-        let is_closing = |file: &RemoteFile| file.state == SmbFileState::Closing;
+        let is_closing = |file: &OpenFile| *file.state() == SmbFileState::Closing;
         let result =
             self.drive_while(driver, sink, now + timeout_ns, |this| this.files.iter().any(is_closing));
         for file in &mut self.files {
-            file.hang_up(driver);
-            file.end_all(SmbIoError::Closed, sink);
+            let mut cx = ClientContext { sink: &mut *sink, regions: &self.regions, now };
+            file.hang_up(driver, &mut cx);
         }
         result
     }

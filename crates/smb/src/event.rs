@@ -101,6 +101,20 @@ pub enum SmbEventKind {
         /// Why.
         reason: String,
     },
+    /// A channel of the session was lost; the others do its requests.
+    ChannelLost {
+        /// Why.
+        reason: String,
+        /// Requests without an answer, which are sent again.
+        requests: u32,
+        /// Channels that are left.
+        left: u16,
+    },
+    /// The session has a further channel in place of a lost one.
+    ChannelRestored {
+        /// Channels that there are now.
+        channels: u16,
+    },
     /// The connection is restored.
     ConnectionRestored {
         /// The time since it was lost.

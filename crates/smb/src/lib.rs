@@ -6,7 +6,8 @@
 //! passes completions to it and asks it to flush. The layers, top down:
 //!
 //! - [`SmbClient`]: routes completions and time to the files.
-//! - `file`: one file with a connection, a session and a tree of its own: logon, credits, requests in flight, data.
+//! - `channels`: a file with the connections of its session, over which its requests are dealt.
+//! - `file`: one file on one connection, with a session and a tree of its own: logon, credits, requests in flight, data.
 //! - `auth`: the logon, `NTLMv2` in SPNEGO. `crypto`: derived keys, signatures, encryption.
 //! - [`wire`]: messages as bytes (MS-SMB2 section 2).
 //! - `tools`: a file as a blocking disk, and the list of shares, for tools and tests.
@@ -22,10 +23,11 @@
 //! # What it does not do
 //!
 //! It has an oplock only because durable handles need one, and gives it up when the server asks. It caches nothing. There
-//! are no leases, no compounds, no several channels, and no Kerberos.
+//! are no leases, no compounds, and no Kerberos.
 
 mod address;
 mod auth;
+mod channels;
 mod client;
 mod credentials;
 mod crypto;

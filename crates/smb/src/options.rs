@@ -65,6 +65,9 @@ impl EncryptionChoice {
 /// Values of `max_io`: from one block of the load to the longest message that the protocol has.
 const MAX_IO_BYTES: std::ops::RangeInclusive<u32> = 512..=8 << 20;
 
+/// Values of `channels`.
+const CHANNELS: std::ops::RangeInclusive<u16> = 1..=16;
+
 /// Settings of one session. Times in seconds.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -78,6 +81,8 @@ pub struct SmbOptions {
     /// The longest READ and WRITE in bytes; longer I/Os are split. None: what the server permits.
     #[serde(rename = "max_io")]
     pub max_io_bytes: Option<u32>,
+    /// Connections of the session of each file (multichannel).
+    pub channels: u16,
     /// The server is asked to keep the file open when its connection is lost.
     pub durable: bool,
     /// Limit of TCP connect, logon and opening the file together.
@@ -95,6 +100,7 @@ impl Default for SmbOptions {
             encryption: EncryptionChoice::Auto,
             dialect: None,
             max_io_bytes: None,
+            channels: 1,
             durable: true,
             login_timeout_s: 15.0,
             command_timeout_s: 30.0,
@@ -118,6 +124,12 @@ impl SmbOptions {
         }
         if let Some(bytes) = self.max_io_bytes.filter(|bytes| !MAX_IO_BYTES.contains(bytes)) {
             return Err(SmbOptionsError::MaxIo(bytes));
+        }
+        if !CHANNELS.contains(&self.channels) {
+            return Err(SmbOptionsError::Channels(self.channels));
+        }
+        if self.channels > 1 && self.dialect == Some(Dialect::Smb210) {
+            return Err(SmbOptionsError::ChannelsOfDialect);
         }
         let is_ccm = matches!(self.encryption, EncryptionChoice::On | EncryptionChoice::Aes128Ccm);
         match self.dialect {
@@ -156,6 +168,12 @@ pub enum SmbOptionsError {
     /// A length outside its range.
     #[error("max_io: {0} is not between 512 and 8388608 bytes")]
     MaxIo(u32),
+    /// A number of channels outside its range.
+    #[error("channels: {0} is not between 1 and 16")]
+    Channels(u16),
+    /// The dialect has no channels.
+    #[error("channels: dialect 2.1 has only one; use a dialect of 3.0 or later, or leave channels out")]
+    ChannelsOfDialect,
     /// The dialect does not have the cipher.
     #[error(
         "encryption: dialect {0} does not have this cipher; 2.1 has none, 3.0 and 3.0.2 have aes-128-ccm"
@@ -177,6 +195,10 @@ mod tests {
         assert!(options(r#"{"login_timeout_s": 0}"#).check().is_err());
         assert!(options(r#"{"replacement_timeout_s": 0}"#).check().is_ok());
         assert!(options(r#"{"replacement_timeout_s": -1}"#).check().is_err());
+        assert!(options(r#"{"channels": 16}"#).check().is_ok());
+        assert!(options(r#"{"channels": 0}"#).check().is_err());
+        assert!(options(r#"{"channels": 17}"#).check().is_err());
+        assert!(options(r#"{"channels": 2, "dialect": "2.1"}"#).check().is_err());
         assert!(options(r#"{"max_io": 65536}"#).check().is_ok());
         assert!(options(r#"{"max_io": 511}"#).check().is_err());
         assert!(options(r#"{"max_io": 8388609}"#).check().is_err());

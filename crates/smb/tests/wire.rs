@@ -57,6 +57,7 @@ fn offer() -> SmbOffer {
     SmbOffer {
         dialects: Dialect::ALL.to_vec(),
         ciphers: Cipher::ALL.to_vec(),
+        multi_channel: false,
         signing_required: false,
         client_guid: [1; 16],
         salt: [2; 32],

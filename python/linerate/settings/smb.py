@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linerate.setting import Choice, Number, OnOff
 from linerate.settings.san_setting import ModelField, SanSetting
-from linerate.workload.spec import SMB_IO_BYTES_MAX, SMB_IO_BYTES_MIN
+from linerate.workload.spec import SMB_CHANNELS_MAX, SMB_IO_BYTES_MAX, SMB_IO_BYTES_MIN
 
 PREFIX = "smb."
 SMB_TRANSPORT = f"{PREFIX}transport"
@@ -59,6 +59,22 @@ SETTINGS = (
         doc="""The longest READ and WRITE. A longer I/O, or one longer than the server permits, is split into several
         requests that are in flight together. It counts as one I/O that ends with its last request, and fails if one
         of them fails. What is used is in the facts of a run: max_io_bytes.""",
+    ),
+    SanSetting(
+        name=f"{PREFIX}channels",
+        title="SMB channels",
+        applier="load",
+        kind=Number("connections", 1, SMB_CHANNELS_MAX),
+        default="1",
+        field=ModelField("smb", "channels"),
+        elsewhere=(
+            ("Windows", "Set-SmbClientConfiguration -ConnectionCountPerRssNetworkInterface"),
+            ("Linux", "max_channels"),
+            ("Samba", "server multi channel support"),
+        ),
+        doc="""Connections of the session of each file (multichannel, dialect 3.0 or later), all to the address of the
+        URL. Requests take each in turn. If one is lost, the others do its requests. A server without multichannel fails
+        the run. Credits are per connection.""",
     ),
     SanSetting(
         name=f"{PREFIX}durable",

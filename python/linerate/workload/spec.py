@@ -39,6 +39,8 @@ IO_BYTES_MAX = 1 << 30
 """Largest I/O."""
 SMB_IO_BYTES_MIN, SMB_IO_BYTES_MAX = 512, 8 << 20
 """The limits of `smb.max_io`."""
+SMB_CHANNELS_MAX = 16
+"""The most connections of an SMB session."""
 SmbIoBytes = Annotated[
     int,
     BeforeValidator(lambda value: parse_size(value) if isinstance(value, str) else value),
@@ -133,6 +135,8 @@ class SmbSpec(OptionsSpec):
     """The only dialect that is offered; unset: all of them."""
     max_io: SmbIoBytes | None = None
     """The longest READ and WRITE, 512 to 8m; longer I/Os are split. Unset: what the server permits."""
+    channels: Annotated[int, Field(ge=1, le=SMB_CHANNELS_MAX)] | None = None
+    """Connections of the session of each file (multichannel), 1 to 16."""
     durable: bool | None = None
     """Ask the server to keep the file open when the connection is lost (durable handle)."""
     login_timeout_s: PositiveFloat | None = None

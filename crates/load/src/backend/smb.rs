@@ -20,12 +20,15 @@ use std::sync::Arc;
 /// Smallest unit of I/O: files have none, so it is that of local files.
 const BLOCK_BYTES: u32 = 512;
 
+/// The most channels of a file (`smb.channels`).
+const CHANNELS_MAX: usize = 16;
+
 /// The files of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Smb {
     client: SmbClient,
     files: Vec<SmbFileId>,
-    /// By file.
+    /// By file and channel.
     tcp: TcpCounters,
 }
 
@@ -45,7 +48,7 @@ impl Smb {
 
     fn session_json<D: Driver>(&self, driver: &D, file: SmbFileId, facts: &FileFacts) -> serde_json::Value {
         let address = self.client.address(file);
-        let tcp = self.client.tcp_info(driver, file).unwrap_or_default();
+        let tcp = self.client.tcp_infos(driver, file).next().map(|(_, info)| info).unwrap_or_default();
         json!({
             "portal": address.server(),
             "share": address.share,
@@ -60,6 +63,7 @@ impl Smb {
             "max_write_bytes": facts.max_write_bytes,
             "durable_handle": facts.durable.unwrap_or("none"),
             "credits": facts.credits,
+            "channels": facts.channels,
             "guest": facts.is_guest,
             "nodelay": tcp.nodelay,
             "send_buffer_bytes": tcp.send_buffer_bytes,
@@ -120,8 +124,10 @@ impl<D: Driver> Backend<D> for Smb {
 
     fn network_since_last(&mut self, driver: &D, network: &mut NetworkTally) {
         for &file in &self.files {
-            let now = self.client.tcp_info(driver, file);
-            network.tcp.add(&self.tcp.since_last(file.index(), now));
+            for (channel, now) in self.client.tcp_infos(driver, file) {
+                let index = file.index() * CHANNELS_MAX + channel;
+                network.tcp.add(&self.tcp.since_last(index, Some(now)));
+            }
         }
     }
 
@@ -206,6 +212,18 @@ impl SmbSink for Reports {
                 false,
             ),
             SmbEventKind::ConnectionLost { reason } => ("session_lost", reason, Blame::Peer, false),
+            SmbEventKind::ChannelLost { reason, requests, left } => (
+                "channel_lost",
+                format!("{reason}; {left} channels are left and send {requests} requests again"),
+                Blame::Peer,
+                false,
+            ),
+            SmbEventKind::ChannelRestored { channels } => (
+                "channel_back",
+                format!("the session has {channels} channels again"),
+                Blame::Peer,
+                false,
+            ),
             SmbEventKind::ConnectionRestored { after_ns, requests, is_same_handle } => {
                 ("session_back", restored(after_ns, requests, is_same_handle), Blame::Peer, false)
             }

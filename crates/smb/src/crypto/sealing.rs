@@ -13,9 +13,11 @@ const GCM_NONCE_BYTES: usize = 12;
 const CCM_NONCE_BYTES: usize = 11;
 const TAG_AT: std::ops::Range<usize> = 4..20;
 
-/// A key for one direction. Its nonces count, so none is used twice.
+/// A key for one direction. Its nonces count, so none is used twice. All channels of a session have the same key, so the
+/// number of the channel is in the nonce.
 pub(crate) struct SealingKey {
     cipher: Keyed,
+    channel: [u8; 3],
     next_nonce: u64,
 }
 
@@ -45,8 +47,8 @@ macro_rules! with_cipher {
 }
 
 impl SealingKey {
-    /// The key for a cipher; short keys are the first half of `key`.
-    pub(crate) fn new(cipher: Cipher, key: &[u8; 32]) -> Self {
+    /// The key for a cipher; short keys are the first half of `key`. `channel` is below 2^24.
+    pub(crate) fn new(cipher: Cipher, key: &[u8; 32], channel: u32) -> Self {
         let mut short = [0; 16];
         short.copy_from_slice(&key[..16]);
         let cipher = match cipher {
@@ -55,7 +57,8 @@ impl SealingKey {
             Cipher::Aes256Ccm => Keyed::Ccm256(Box::new(KeyInit::new(&(*key).into()))),
             Cipher::Aes256Gcm => Keyed::Gcm256(Box::new(KeyInit::new(&(*key).into()))),
         };
-        Self { cipher, next_nonce: 0 }
+        let [first, second, third, _] = channel.to_le_bytes();
+        Self { cipher, channel: [first, second, third], next_nonce: 0 }
     }
 
     /// Encrypts a message. `sealed` has space for the header of an encrypted message, then the message.
@@ -63,6 +66,7 @@ impl SealingKey {
         let (head, message) = sealed.split_at_mut(SEALED_HEADER_BYTES);
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&self.next_nonce.to_le_bytes());
+        nonce[8..CCM_NONCE_BYTES].copy_from_slice(&self.channel);
         self.next_nonce += 1;
         let header = SealedHeader::new(session_id, nonce, message.len() as u32);
         head.copy_from_slice(header.as_bytes());
@@ -118,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn pair(cipher: Cipher) -> (SealingKey, SealingKey) {
-        (SealingKey::new(cipher, &[5; 32]), SealingKey::new(cipher, &[5; 32]))
+        (SealingKey::new(cipher, &[5; 32], 0), SealingKey::new(cipher, &[5; 32], 0))
     }
 
     proptest! {
@@ -147,13 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn no_nonce_is_used_twice() {
-        let (mut key, _) = pair(Cipher::Aes256Ccm);
-        let mut seal = || {
+    fn no_nonce_is_used_twice_also_by_another_channel() {
+        let nonce = |key: &mut SealingKey| {
             let mut sealed = vec![0; SEALED_HEADER_BYTES + 4];
             key.seal(1, &mut sealed);
-            sealed
+            SealedHeader::read_from_prefix(&sealed).unwrap().0.nonce
         };
-        assert_ne!(seal(), seal());
+        for cipher in Cipher::ALL {
+            let [mut first, mut other] = [0, 1].map(|channel| SealingKey::new(cipher, &[5; 32], channel));
+            let nonces = [nonce(&mut first), nonce(&mut first), nonce(&mut other), nonce(&mut other)];
+            assert!(nonces.iter().all(|one| nonces.iter().filter(|nonce| *nonce == one).count() == 1));
+        }
     }
 }

@@ -83,7 +83,7 @@ pub(crate) enum FileLoss {
 
 impl FileLoss {
     /// Whether another connection may succeed. `is_retry`: the connection was lost before, so the server may be starting.
-    pub(super) fn is_temporary(&self, is_retry: bool) -> bool {
+    pub(crate) fn is_temporary(&self, is_retry: bool) -> bool {
         match self {
             Self::Connect(_)
             | Self::Closed

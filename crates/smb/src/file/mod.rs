@@ -2,8 +2,8 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures; `recovery.rs` restores a lost connection, `replays.rs` sends its requests again; `shares.rs` lists the shares of a server in place of a file. It owns
-//! no clock, no socket and no thread.
+//! failures; `recovery.rs` restores a lost connection, `replays.rs` sends its requests again; `shares.rs` lists the shares
+//! of a server in place of a file. It owns no clock, no socket and no thread.
 
 mod credits;
 mod incoming;
@@ -20,9 +20,11 @@ mod steps;
 mod tasks;
 
 pub(crate) use loss::FileLoss;
+pub(crate) use parts::SplitIos;
 
 use crate::address::SmbAddress;
 use crate::credentials::SmbCredentials;
+use crate::crypto::keys::SessionKeys;
 use crate::crypto::signing::Signing;
 use crate::event::{
     SmbEvent, SmbEventKind, SmbFailure, SmbFileId, SmbIo, SmbIoError, SmbOp, SmbSink, SmbSubmitError,
@@ -36,14 +38,13 @@ use crate::wire::negotiate::Negotiated;
 use credits::Credits;
 use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
-use parts::{IoPart, SplitIos};
+use parts::{IoPart, Replays};
 use protection::{ControlMessage, Protection};
 use recovery::{DurableHandle, Recovery};
-use replays::Replays;
 use shares::ShareListing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use steps::{FileOpening, SmbStep};
+use steps::{ChannelBinding, FileOpening, SmbStep};
 use tasks::TasksInFlight;
 
 /// Receive memory of one connection. It fits into a core's second-level cache.
@@ -110,6 +111,8 @@ pub struct FileFacts {
     pub durable: Option<&'static str>,
     /// Credits that the server has granted so far.
     pub credits: u32,
+    /// Connections of the session.
+    pub channels: u16,
     /// The server logged the user in as a guest.
     pub is_guest: bool,
 }
@@ -129,6 +132,12 @@ pub(crate) struct RemoteFile {
     pub(crate) state: SmbFileState,
     step: SmbStep,
     opening: FileOpening,
+    /// It is a further channel of a session.
+    binding: Option<ChannelBinding>,
+    /// For further channels.
+    session_keys: Option<SessionKeys>,
+    /// Channels that the session has had.
+    channels_bound: u32,
     /// When opening or closing must be done.
     deadline: Nanos,
     command_timeout_ns: Nanos,
@@ -178,7 +187,6 @@ pub(crate) struct RemoteFile {
     max_io_bytes: u32,
     tasks: TasksInFlight,
     queue: VecDeque<IoPart>,
-    splits: SplitIos,
 }
 
 /// I/Os have waited for credits.
@@ -195,6 +203,7 @@ pub(crate) struct FileContext<'a, S> {
     pub(crate) sink: &'a mut S,
     pub(crate) regions: &'a AttachedRegions,
     pub(crate) now: Nanos,
+    pub(crate) splits: &'a mut SplitIos,
 }
 
 impl RemoteFile {
@@ -208,7 +217,18 @@ impl RemoteFile {
         goal: SmbGoal,
     ) -> Result<Self, FileLoss> {
         options.check().map_err(|error| FileLoss::Options(error.to_string()))?;
-        let peer = address.resolve()?;
+        Self::connect(driver, id, address, options, credentials, goal, address.resolve()?)
+    }
+
+    fn connect<D: Driver>(
+        driver: &mut D,
+        id: SmbFileId,
+        address: &SmbAddress,
+        options: &SmbOptions,
+        credentials: SmbCredentials,
+        goal: SmbGoal,
+        peer: SocketAddr,
+    ) -> Result<Self, FileLoss> {
         let stream = driver
             .connect(peer, &SocketOptions::default())
             .map_err(|error| FileLoss::Connect(error.to_string()))?;
@@ -228,6 +248,9 @@ impl RemoteFile {
             state: SmbFileState::Opening,
             step: SmbStep::Connecting,
             opening: FileOpening::new(options, credentials, &address.host),
+            binding: None,
+            session_keys: None,
+            channels_bound: 0,
             deadline: driver.now() + nanos(options.login_timeout_s),
             command_timeout_ns: nanos(options.command_timeout_s),
             peer,
@@ -262,8 +285,12 @@ impl RemoteFile {
             max_io_bytes: 0,
             tasks: TasksInFlight::new(),
             queue: VecDeque::new(),
-            splits: SplitIos::default(),
         })
+    }
+
+    /// It is no list of shares.
+    pub(crate) fn is_file(&self) -> bool {
+        self.listing.is_none()
     }
 
     /// What was negotiated; None before.
@@ -282,6 +309,7 @@ impl RemoteFile {
             encryption: negotiated.cipher.filter(|_| seals).map(super::wire::negotiate::Cipher::name),
             durable: self.durable.granted.map(DurableVersion::name),
             credits: self.credits.total(),
+            channels: 1,
             is_guest: self.is_guest,
         })
     }
@@ -368,27 +396,36 @@ impl RemoteFile {
         loss: &FileLoss,
         cx: &mut FileContext<'_, S>,
     ) {
-        let was_closing = matches!(self.state, SmbFileState::Closing | SmbFileState::Closed);
-        if self.start_recovery(driver, loss, cx) {
-            return;
+        if !self.start_recovery(driver, loss, cx) {
+            self.fail(driver, loss, cx);
         }
+    }
+
+    /// The file cannot be used any more: every I/O ends.
+    pub(crate) fn fail<D: Driver, S: SmbSink>(
+        &mut self,
+        driver: &mut D,
+        loss: &FileLoss,
+        cx: &mut FileContext<'_, S>,
+    ) {
+        let was_closing = matches!(self.state, SmbFileState::Closing | SmbFileState::Closed);
         self.hang_up(driver);
         if was_closing {
             self.state = SmbFileState::Closed;
-            self.end_all(SmbIoError::Closed, cx.sink);
+            self.end_all(SmbIoError::Closed, cx);
             return;
         }
         let failure = loss.failure(&self.address);
         self.state = SmbFileState::Failed(failure.clone());
         self.report(SmbEventKind::Failed(failure), cx);
-        self.end_all(SmbIoError::Lost, cx.sink);
+        self.end_all(SmbIoError::Lost, cx);
     }
 
     /// Starts to close the file; waiting I/Os end.
     pub(crate) fn close<D: Driver, S: SmbSink>(&mut self, driver: &mut D, cx: &mut FileContext<'_, S>) {
         self.queue_refused();
         for part in self.queue.drain(..) {
-            self.splits.end(part, Err(SmbIoError::Closed), cx.sink);
+            cx.splits.end(part, Err(SmbIoError::Closed), cx.sink);
         }
         let was_ready = self.state == SmbFileState::Ready;
         match self.state {
@@ -414,20 +451,20 @@ impl RemoteFile {
     }
 
     /// Ends every I/O that is waiting or in flight.
-    pub(crate) fn end_all<S: SmbSink>(&mut self, error: SmbIoError, sink: &mut S) {
+    pub(crate) fn end_all<S: SmbSink>(&mut self, error: SmbIoError, cx: &mut FileContext<'_, S>) {
         for task in self.tasks.take_all() {
             if let Some(part) = task.io_part() {
                 let error = if task.is_cancelled { SmbIoError::Timeout } else { error };
-                self.splits.end(part, Err(error), sink);
+                cx.splits.end(part, Err(error), cx.sink);
             }
         }
         self.queue_refused();
         for part in self.queue.drain(..) {
-            self.splits.end(part, Err(error), sink);
+            cx.splits.end(part, Err(error), cx.sink);
         }
     }
 
-    fn report<S: SmbSink>(&self, kind: SmbEventKind, cx: &mut FileContext<'_, S>) {
+    pub(crate) fn report<S: SmbSink>(&self, kind: SmbEventKind, cx: &mut FileContext<'_, S>) {
         cx.sink.event(SmbEvent { at: cx.now, file: self.id, kind });
     }
 

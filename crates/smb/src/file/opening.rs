@@ -2,21 +2,66 @@
 //! the next step; `steps.rs` has the table.
 
 use super::incoming::CONTROL_BYTES_MAX;
-use super::steps::SmbStep;
-use super::{FileContext, FileLoss, RemoteFile, SmbFileState};
+use super::steps::{ChannelBinding, SmbStep};
+use super::{FileContext, FileLoss, RemoteFile, SmbFileState, SmbGoal};
 use crate::auth::Logon;
 use crate::crypto::keys::SessionKeys;
 use crate::event::SmbSink;
 use crate::options::{EncryptionChoice, SigningChoice};
 use crate::wire::files;
 use crate::wire::header::{MessageHeader, SmbCommand};
-use crate::wire::logon::{SessionSetup, Tree, session_setup, tree_connect};
+use crate::wire::logon::{LogonGoal, SessionSetup, Tree, session_setup, tree_connect};
 use crate::wire::negotiate::{Dialect, Negotiated};
 use crate::wire::status::Status;
 use crate::wire::validation;
-use linerate_io::Nanos;
+use linerate_io::{Driver, Nanos};
 
 impl RemoteFile {
+    /// Starts a further channel of the session of an open file.
+    pub(crate) fn bind<D: Driver>(driver: &mut D, leader: &mut Self) -> Result<Self, FileLoss> {
+        let binding = leader.new_binding()?;
+        let (options, credentials) = (&leader.options, leader.credentials.clone());
+        let goal = SmbGoal::File(leader.mode);
+        let mut channel =
+            Self::connect(driver, leader.id, &leader.address, options, credentials, goal, leader.peer)?;
+        channel.opening.offer.client_guid = binding.client_guid;
+        channel.opening.offer.dialects = vec![binding.dialect];
+        channel.size_bytes = leader.size_bytes;
+        channel.replays.sequence = leader.replays.sequence;
+        channel.binding = Some(binding);
+        Ok(channel)
+    }
+
+    fn new_binding(&mut self) -> Result<ChannelBinding, FileLoss> {
+        let chosen = self.negotiated.as_ref().filter(|chosen| chosen.multi_channel);
+        let none = "the server supports no several channels; permit them there, or leave smb.channels out";
+        let dialect = chosen.ok_or_else(|| FileLoss::Options(none.to_owned()))?.dialect;
+        let guest = "a guest's session has only one channel; name a user that the server knows, or leave \
+                     smb.channels out";
+        let keys = self.session_keys.clone().filter(|_| !self.is_guest);
+        let keys = keys.ok_or_else(|| FileLoss::Options(guest.to_owned()))?;
+        self.channels_bound += 1;
+        Ok(ChannelBinding {
+            session_id: self.session_id,
+            keys,
+            dialect,
+            client_guid: self.opening.offer.client_guid,
+            tree_id: self.tree_id,
+            file_id: self.file_id,
+            seals: self.protection.seals,
+            number: self.channels_bound,
+        })
+    }
+
+    /// Becomes the first channel of its session in place of one that was lost.
+    pub(crate) fn take_over(&mut self, leader: &mut Self) {
+        self.binding = None;
+        self.channels_bound = leader.channels_bound;
+        self.durable = std::mem::take(&mut leader.durable);
+        self.previous_session_id = leader.previous_session_id;
+        self.size_bytes = leader.size_bytes;
+    }
+
     pub(super) fn send_negotiate(&mut self, now: Nanos) -> Result<(), FileLoss> {
         self.step = SmbStep::Negotiating;
         self.send_control(SmbCommand::Negotiate, now, |file, header| file.opening.offer.request(&header))
@@ -78,6 +123,10 @@ impl RemoteFile {
             );
         }
         self.negotiated = Some(chosen);
+        if let Some(binding) = &self.binding {
+            self.session_id = binding.session_id;
+            self.protection.set_keys(binding.session_id, &chosen, &binding.keys, binding.number);
+        }
         self.opening.preauth.add(message);
         self.credits.set_multi(chosen.multi_credit);
         let most_bytes = self.credits.most_bytes(chosen.max_read_bytes.min(chosen.max_write_bytes));
@@ -93,7 +142,9 @@ impl RemoteFile {
     fn send_session_setup(&mut self, token: &[u8], now: Nanos) -> Result<(), FileLoss> {
         let mode = self.opening.offer.security_mode();
         self.send_control(SmbCommand::SessionSetup, now, |file, header| {
-            session_setup(&header, mode, token, file.previous_session_id)
+            let session = LogonGoal::Session { previous: file.previous_session_id };
+            let goal = if file.binding.is_some() { LogonGoal::Channel } else { session };
+            session_setup(&header, mode, token, goal)
         })
     }
 
@@ -107,9 +158,16 @@ impl RemoteFile {
         self.step = SmbStep::LoggingOn;
         self.send_session_setup(&answer.token, now)?;
         let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
-        let keys =
+        let own =
             SessionKeys::derive(chosen.dialect, chosen.cipher, &answer.session_key, &self.opening.preauth);
-        self.protection.set_keys(self.session_id, chosen, &keys);
+        // A channel has a key of its own for signatures only.
+        let (session, number) = match &self.binding {
+            Some(binding) => (binding.keys.clone(), binding.number),
+            None => (own.clone(), 0),
+        };
+        let keys = SessionKeys { signing: own.signing, ..session.clone() };
+        self.protection.set_keys(self.session_id, chosen, &keys, number);
+        self.session_keys = Some(session);
         Ok(())
     }
 
@@ -121,6 +179,15 @@ impl RemoteFile {
         self.previous_session_id = self.session_id;
         let chosen = self.negotiated.as_ref().ok_or(FileLoss::Protocol("a logon before the negotiation"))?;
         let (sign, seal) = (self.options.signing, self.options.encryption);
+        if let Some(binding) = &self.binding {
+            if setup.is_guest || !header.is_signed() {
+                return Err(FileLoss::Protocol("it did not sign the end of a channel's logon"));
+            }
+            self.protection.signs = sign == SigningChoice::On || chosen.signing_required;
+            self.protection.seals = binding.seals;
+            self.tree_id = binding.tree_id;
+            return self.send_validate_or_create(now);
+        }
         if setup.is_guest {
             if sign == SigningChoice::On || seal.is_required() || chosen.signing_required {
                 let words = "the server logged the user in as a guest, whose messages cannot be protected; \
@@ -177,6 +244,10 @@ impl RemoteFile {
             self.start_sealing("the share")?;
         }
         self.tree_id = tree.id;
+        self.send_validate_or_create(now)
+    }
+
+    fn send_validate_or_create(&mut self, now: Nanos) -> Result<(), FileLoss> {
         // The keys of 3.1.1 depend on the whole negotiation. A guest has no keys to protect it with.
         let chosen = self.negotiated.as_ref().map(|chosen| chosen.dialect);
         if chosen < Some(Dialect::Smb311) && self.protection.has_keys() {
@@ -208,6 +279,11 @@ impl RemoteFile {
     fn send_create(&mut self, now: Nanos) -> Result<(), FileLoss> {
         if self.listing.is_some() {
             return self.send_create_pipe(now);
+        }
+        if let Some(binding) = &self.binding {
+            self.file_id = binding.file_id;
+            self.open();
+            return Ok(());
         }
         self.step = SmbStep::Creating;
         let durable = self.durable_context();

@@ -4,7 +4,7 @@
 //! part, and fails if any part failed.
 
 use crate::event::{SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSink};
-use linerate_io::Seg;
+use linerate_io::{Nanos, Seg};
 
 /// An I/O, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,19 @@ impl IoPart {
     }
 }
 
+/// What sending requests again needs (`replays.rs`).
+#[derive(Debug, Default)]
+pub(super) struct Replays {
+    /// `ChannelSequence`.
+    pub(super) sequence: u16,
+    /// The server does not know the sequence yet.
+    pub(super) is_new: bool,
+    /// Requests that the server refuses for now.
+    pub(super) refused: Vec<IoPart>,
+    /// When a refusal becomes an error.
+    pub(super) until: Nanos,
+}
+
 /// An I/O that was split.
 #[derive(Clone, Copy, Debug)]
 struct SplitIo {
@@ -38,7 +51,7 @@ struct SplitIo {
 
 /// The I/Os that were split. Entries are reused, so that a busy file allocates none.
 #[derive(Debug, Default)]
-pub(super) struct SplitIos {
+pub(crate) struct SplitIos {
     entries: Vec<SplitIo>,
     free: Vec<u32>,
 }

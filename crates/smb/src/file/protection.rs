@@ -32,13 +32,25 @@ pub(super) struct Protection {
 }
 
 impl Protection {
-    /// The session has keys.
-    pub(super) fn set_keys(&mut self, session_id: u64, negotiated: &Negotiated, keys: &SessionKeys) {
+    /// The session has keys. `channel` is the number of the channel in it.
+    pub(super) fn set_keys(
+        &mut self,
+        session_id: u64,
+        negotiated: &Negotiated,
+        keys: &SessionKeys,
+        channel: u32,
+    ) {
         self.session_id = session_id;
         self.signing = Some(SigningKey::new(negotiated.signing, &keys.signing));
-        self.sealing = negotiated
-            .cipher
-            .map(|cipher| (SealingKey::new(cipher, &keys.client), SealingKey::new(cipher, &keys.server)));
+        let key = |cipher, key| SealingKey::new(cipher, key, channel);
+        self.sealing = negotiated.cipher.map(|cipher| (key(cipher, &keys.client), key(cipher, &keys.server)));
+    }
+
+    /// Signs a whole request of the client with the key as it is now.
+    pub(super) fn sign(&self, bytes: &mut [u8]) {
+        if let Some(key) = &self.signing {
+            sign_message(key, bytes, Sender::Client);
+        }
     }
 
     /// The session has no keys: a guest's.
@@ -75,9 +87,7 @@ impl Protection {
             return;
         }
         if let Some(key) = self.signing.as_ref().filter(|_| sign || self.signs) {
-            let message_id = set_signed(&mut bytes);
-            let signature = key.start(&bytes, message_id, sender).finish();
-            bytes[SIGNATURE_AT].copy_from_slice(&signature);
+            sign_message(key, &mut bytes, sender);
         }
         out.push_bytes(&plain_prefix(bytes.len()));
         out.push_bytes(&bytes);
@@ -121,6 +131,12 @@ impl Protection {
         let (key, _) = self.sealing.as_mut().expect("a session that encrypts has the keys");
         key.seal(self.session_id, place);
     }
+}
+
+fn sign_message(key: &SigningKey, bytes: &mut [u8], sender: Sender) {
+    let message_id = set_signed(bytes);
+    let signature = key.start(bytes, message_id, sender).finish();
+    bytes[SIGNATURE_AT].copy_from_slice(&signature);
 }
 
 fn sign_io(key: &SigningKey, head: &mut [u8], regions: &AttachedRegions, data: Option<Seg>) -> Signature {

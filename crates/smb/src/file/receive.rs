@@ -6,6 +6,7 @@
 //! encrypted ones.
 
 use super::incoming::{CONTROL_BYTES_MAX, Incoming, ReadData};
+use super::steps::SmbStep;
 use super::tasks::{Purpose, SmbTask, TaskSlot};
 use super::{FileContext, FileLoss, RemoteFile};
 use crate::crypto::signing::Sender;
@@ -199,7 +200,7 @@ impl RemoteFile {
                 self.credits.grant(MessageHeader::parse(self.reader.head())?.credits.get());
                 let task = self.end(data.task);
                 if let Purpose::Io(part) = task.purpose {
-                    self.splits.end(part, moved(data.len, part.io.len_bytes), cx.sink);
+                    cx.splits.end(part, moved(data.len, part.io.len_bytes), cx.sink);
                 }
                 Ok(())
             }
@@ -245,7 +246,8 @@ impl RemoteFile {
         match task.purpose {
             Purpose::Control(command) => {
                 self.end(slot);
-                if matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak) {
+                let is_told = command == SmbCommand::QueryInfo && self.step == SmbStep::Open;
+                if is_told || matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak) {
                     return Ok(());
                 }
                 self.step_answered(message, cx)?;
@@ -264,7 +266,7 @@ impl RemoteFile {
                 }
                 let result = io_result(&part.io, &task, message, status, cx.regions)?;
                 self.end(slot);
-                self.splits.end(part, result, cx.sink);
+                cx.splits.end(part, result, cx.sink);
                 Ok(())
             }
         }

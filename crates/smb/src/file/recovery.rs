@@ -60,7 +60,7 @@ impl RemoteFile {
         }
         self.hang_up(driver);
         self.queue_refused();
-        let requests = self.requeue(cx.sink);
+        let requests = self.requeue(cx);
         if let Some(recovery) = &mut self.recovery {
             recovery.retry_at = Some(cx.now + RETRY_NS);
             return true;
@@ -75,12 +75,12 @@ impl RemoteFile {
     }
 
     /// I/Os in flight become the first of the queue, in their order. One that was late already ends.
-    fn requeue<S: SmbSink>(&mut self, sink: &mut S) -> u32 {
+    pub(super) fn requeue<S: SmbSink>(&mut self, cx: &mut FileContext<'_, S>) -> u32 {
         let mut requests = 0;
         for task in self.tasks.take_all().into_iter().rev() {
             let Some(part) = task.io_part() else { continue };
             if task.is_cancelled {
-                self.splits.end(part, Err(SmbIoError::Timeout), sink);
+                cx.splits.end(part, Err(SmbIoError::Timeout), cx.sink);
             } else {
                 self.queue.push_front(part.again());
                 requests += 1;
@@ -196,6 +196,16 @@ impl RemoteFile {
         };
         self.durable.granted = version.filter(|_| is_granted);
         Ok(())
+    }
+
+    /// The server wants the oplock back.
+    pub(crate) fn is_asked_for_oplock(&self) -> bool {
+        self.break_to.is_some()
+    }
+
+    /// The server keeps the file open no more when all connections are lost.
+    pub(crate) fn forget_durable(&mut self) {
+        self.durable.granted = None;
     }
 
     /// Another client opens the file: the server waits until the oplock is given up, and the handle is not durable any

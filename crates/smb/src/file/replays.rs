@@ -1,32 +1,63 @@
-//! Requests that are sent again after their connection was lost (MS-SMB2 3.2.4.1, 3.2.5.1, 3.2.7.1; dialects 3.x).
+//! Requests that are sent again after their connection was lost (MS-SMB2 3.2.5.12, 3.2.7.1; dialects 3.x).
 //!
 //! Each loss raises the `ChannelSequence` in the headers. The server then refuses a write that it receives late from the
 //! lost connection. A request that is sent again says so. The server refuses it while an earlier one is still in work there
 //! (MS-SMB2 3.3.5.2.10), because the earlier one might overwrite it or a later write. It is then tried again.
 //!
-//! The server compares a request only with sequences that it knows. So the first request of a file that was claimed back
-//! is a `QUERY_INFO`: it makes the new sequence known, and changes nothing.
+//! The server compares a request only with sequences that it knows. So the first request of a file that was claimed back,
+//! or of the channel that gets the requests of a lost one, is a `QUERY_INFO`: it makes the new sequence known, and changes
+//! nothing.
 
-use super::RemoteFile;
 use super::parts::IoPart;
+use super::{FileContext, FileLoss, RemoteFile, SmbFileState};
+use crate::event::SmbSink;
+use crate::wire::files;
+use crate::wire::header::SmbCommand;
 use crate::wire::negotiate::Dialect;
 use linerate_io::Nanos;
-
-/// See the module text.
-#[derive(Debug, Default)]
-pub(super) struct Replays {
-    pub(super) sequence: u16,
-    /// Requests that the server refuses for now.
-    refused: Vec<IoPart>,
-    /// When a refusal becomes an error.
-    until: Nanos,
-}
 
 impl RemoteFile {
     /// Whether the dialect has a `ChannelSequence`.
     #[inline]
     pub(super) fn has_channel_sequence(&self) -> bool {
         self.negotiated.is_some_and(|chosen| chosen.dialect >= Dialect::Smb300)
+    }
+
+    /// The `ChannelSequence`.
+    pub(crate) fn channel_sequence(&self) -> u16 {
+        self.replays.sequence
+    }
+
+    /// A channel of the session was lost, and its requests are sent again.
+    pub(crate) fn set_channel_sequence(&mut self, sequence: u16, now: Nanos) {
+        self.replays.sequence = sequence;
+        self.start_replays(now);
+    }
+
+    /// Gives requests in flight, and those that wait, to another channel of the session. Returns how many are sent again.
+    pub(crate) fn move_requests<S: SmbSink>(&mut self, to: &mut Self, cx: &mut FileContext<'_, S>) -> u32 {
+        self.queue_refused();
+        let requests = self.requeue(cx);
+        while let Some(part) = self.queue.pop_back() {
+            to.queue.push_front(part);
+        }
+        to.replays.is_new |= to.has_channel_sequence();
+        requests
+    }
+
+    /// Makes a new sequence known to the server; false: there is no credit for it yet.
+    pub(super) fn tell_sequence(&mut self, now: Nanos) -> Result<bool, FileLoss> {
+        if !self.replays.is_new || self.state != SmbFileState::Ready {
+            return Ok(true);
+        }
+        let has_space = self.tasks.has_space(self.credits.next_message_id());
+        if has_space && (self.credits.has_any() || self.tasks.is_empty()) {
+            self.replays.is_new = false;
+            self.send_control(SmbCommand::QueryInfo, now, |file, header| {
+                files::query_size(&header, file.file_id)
+            })?;
+        }
+        Ok(!self.replays.is_new)
     }
 
     /// A connection was lost that requests of the open file may be on.

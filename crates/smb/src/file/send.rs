@@ -4,7 +4,7 @@
 //! I/O that is longer than one request becomes several of them then (`parts.rs`).
 
 use super::credits::Ticket;
-use super::parts::IoPart;
+use super::parts::{IoPart, SplitIos};
 use super::protection::ControlMessage;
 use super::tasks::{Purpose, SmbTask};
 use super::{CreditWait, FileLoss, RemoteFile, SmbFileState};
@@ -19,10 +19,16 @@ impl RemoteFile {
     /// Passes the queued requests to the driver and receives again. While a send is in progress, new requests wait for
     /// its end, so that they are sent together. An error is kept until the time is handled.
     #[inline]
-    pub(crate) fn flush<D: Driver>(&mut self, driver: &mut D, regions: &AttachedRegions, now: Nanos) {
+    pub(crate) fn flush<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        regions: &AttachedRegions,
+        splits: &mut SplitIos,
+        now: Nanos,
+    ) {
         let Some(stream) = self.stream.filter(|_| self.is_connected) else { return };
         if let Some(mut out) = self.outgoing.take() {
-            self.loss = self.push_all(&mut out, regions, now).err();
+            self.loss = self.push_all(&mut out, regions, splits, now).err();
             if out.is_empty() {
                 self.outgoing = Some(out);
             } else {
@@ -36,11 +42,14 @@ impl RemoteFile {
         &mut self,
         out: &mut Outgoing,
         regions: &AttachedRegions,
+        splits: &mut SplitIos,
         now: Nanos,
     ) -> Result<(), FileLoss> {
         self.give_up_oplock(now)?;
+        let is_known = self.tell_sequence(now)?;
         self.push_control(out);
-        if self.state == SmbFileState::Ready { self.push_ios(out, regions, now) } else { Ok(()) }
+        let takes_ios = is_known && self.state == SmbFileState::Ready;
+        if takes_ios { self.push_ios(out, regions, splits, now) } else { Ok(()) }
     }
 
     fn push_control(&mut self, out: &mut Outgoing) {
@@ -53,6 +62,7 @@ impl RemoteFile {
         &mut self,
         out: &mut Outgoing,
         regions: &AttachedRegions,
+        splits: &mut SplitIos,
         now: Nanos,
     ) -> Result<(), FileLoss> {
         while let Some(first) = self.queue.front() {
@@ -63,7 +73,7 @@ impl RemoteFile {
             let Some(ticket) = self.credits.take(charge) else {
                 return self.wait_for_credits(out, charge, now);
             };
-            let Some(part) = self.next_part() else { break };
+            let Some(part) = self.next_part(splits) else { break };
             self.has_asked_for_credits = false;
             let header = self.header(part.io.op.command(), &ticket, part.is_replay);
             self.push_io(out, &header, &part.io, regions);
@@ -87,9 +97,9 @@ impl RemoteFile {
 
     /// The next queued I/O, or a part of it that one request can move.
     #[inline]
-    fn next_part(&mut self) -> Option<IoPart> {
+    fn next_part(&mut self, splits: &mut SplitIos) -> Option<IoPart> {
         let first = self.queue.front_mut()?;
-        self.splits.cut(first, self.max_io_bytes).or_else(|| self.queue.pop_front())
+        splits.cut(first, self.max_io_bytes).or_else(|| self.queue.pop_front())
     }
 
     #[inline]
@@ -145,7 +155,11 @@ impl RemoteFile {
     ) -> Result<(), FileLoss> {
         let none = FileLoss::Credits { granted: self.credits.total(), needed: 1 };
         let ticket = self.credits.take(1).ok_or(none)?;
-        let bytes = make(self, self.header(command, &ticket, false));
+        let mut bytes = make(self, self.header(command, &ticket, false));
+        // The key of the session signs the logon of a channel, which gives the channel its own.
+        if command == SmbCommand::SessionSetup && self.binding.is_some() {
+            self.protection.sign(&mut bytes);
+        }
         if matches!(command, SmbCommand::Negotiate | SmbCommand::SessionSetup) {
             self.opening.preauth.add(&bytes);
         }

@@ -5,9 +5,9 @@
 //! | Connecting | - (TCP) | Negotiating |
 //! | Negotiating | NEGOTIATE | Challenged |
 //! | Challenged | SESSION_SETUP with the first token | LoggingOn |
-//! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting |
+//! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting; of a further channel: Validating, or Open |
 //! | TreeConnecting | TREE_CONNECT | Validating, or Creating, or CreatingPipe |
-//! | Validating | IOCTL | Creating, or CreatingPipe |
+//! | Validating | IOCTL | Creating, or CreatingPipe; of a further channel: Open |
 //! | Creating | CREATE | Extending, or Open; of a file that is claimed back: Sizing |
 //! | Extending | SET_INFO | Sizing |
 //! | Sizing | QUERY_INFO | Open |
@@ -21,9 +21,10 @@
 
 use crate::auth::Logon;
 use crate::credentials::SmbCredentials;
-use crate::crypto::keys::PreauthHash;
+use crate::crypto::keys::{PreauthHash, SessionKeys};
 use crate::options::{SigningChoice, SmbOptions};
-use crate::wire::negotiate::SmbOffer;
+use crate::wire::body::OpenId;
+use crate::wire::negotiate::{Dialect, SmbOffer};
 
 /// See the module text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +61,26 @@ impl FileOpening {
             dialects: options.dialects(),
             ciphers: options.encryption.ciphers(),
             signing_required: options.signing == SigningChoice::On,
+            multi_channel: options.channels > 1,
             client_guid: random(),
             salt: random(),
         };
         Self { offer, logon: Logon::new(credentials, host, random()), preauth: PreauthHash::default() }
     }
+}
+
+/// What a further channel takes from its session (MS-SMB2 3.2.5.3.3, 4.8).
+#[derive(Clone, Debug)]
+pub(super) struct ChannelBinding {
+    pub(super) session_id: u64,
+    pub(super) keys: SessionKeys,
+    pub(super) dialect: Dialect,
+    pub(super) client_guid: [u8; 16],
+    pub(super) tree_id: u32,
+    pub(super) file_id: OpenId,
+    pub(super) seals: bool,
+    /// Of the channel in its session; none is used twice.
+    pub(super) number: u32,
 }
 
 pub(super) fn random<const N: usize>() -> [u8; N] {

@@ -8,13 +8,31 @@ use zerocopy::little_endian::{U16, U64};
 const SESSION_GUEST: u16 = 1;
 const SESSION_NULL: u16 = 2;
 const SESSION_ENCRYPT: u16 = 4;
+const BINDING: u8 = 1;
 const SHARE_DISK: u8 = 1;
 const SHARE_ENCRYPT: u32 = 0x8000;
 const WRITE_DATA: u32 = 0x2;
 
-/// A `SESSION_SETUP` request with a security token. `previous` is a session that the server ends; 0: none.
-pub fn session_setup(header: &MessageHeader, security_mode: u16, token: &[u8], previous: u64) -> Vec<u8> {
+/// What a logon makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogonGoal {
+    /// A session.
+    Session {
+        /// A session that the server ends; 0: none.
+        previous: u64,
+    },
+    /// A further channel of the session in the header.
+    Channel,
+}
+
+/// A `SESSION_SETUP` request with a security token.
+pub fn session_setup(header: &MessageHeader, security_mode: u16, token: &[u8], goal: LogonGoal) -> Vec<u8> {
+    let (flags, previous) = match goal {
+        LogonGoal::Session { previous } => (0, previous),
+        LogonGoal::Channel => (BINDING, 0),
+    };
     let body = SessionSetupRequest {
+        flags,
         security_mode: security_mode as u8,
         token_offset: U16::new((HEADER_BYTES + size_of::<SessionSetupRequest>()) as u16),
         token_len: U16::new(token.len() as u16),

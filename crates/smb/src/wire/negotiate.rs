@@ -9,6 +9,8 @@ use zerocopy::little_endian::{U16, U32};
 
 /// Requests of more than 64 KiB, paid with several credits.
 pub const CAP_LARGE_MTU: u32 = 0x4;
+/// Several channels in one session.
+pub const CAP_MULTI_CHANNEL: u32 = 0x8;
 /// Encryption, of dialects 3.0 and 3.0.2.
 pub const CAP_ENCRYPTION: u32 = 0x40;
 /// Messages can be signed.
@@ -149,6 +151,8 @@ pub struct SmbOffer {
     pub ciphers: Vec<Cipher>,
     /// Messages must be signed.
     pub signing_required: bool,
+    /// The session shall have several channels.
+    pub multi_channel: bool,
     /// Names the client; 16 random bytes.
     pub client_guid: [u8; 16],
     /// Random bytes for the hash of the negotiation.
@@ -164,8 +168,9 @@ impl SmbOffer {
     /// The capabilities on the wire. A client without dialects of 3.x reports none that belong to them.
     pub fn capabilities(&self) -> u32 {
         let encryption = if self.ciphers.is_empty() { 0 } else { CAP_ENCRYPTION };
+        let channels = if self.multi_channel { CAP_MULTI_CHANNEL } else { 0 };
         let has_3 = self.dialects.iter().any(|dialect| *dialect >= Dialect::Smb300);
-        if has_3 { CAP_LARGE_MTU | encryption } else { 0 }
+        if has_3 { CAP_LARGE_MTU | encryption | channels } else { 0 }
     }
 
     /// The request.
@@ -227,6 +232,8 @@ pub struct Negotiated {
     pub cipher: Option<Cipher>,
     /// Requests may cost several credits.
     pub multi_credit: bool,
+    /// A session may have several channels.
+    pub multi_channel: bool,
     /// Most bytes of a READ.
     pub max_read_bytes: u32,
     /// Most bytes of a WRITE.
@@ -253,6 +260,7 @@ impl Negotiated {
             signing: SigningAlgorithm::HmacSha256,
             cipher: None,
             multi_credit: capabilities & CAP_LARGE_MTU != 0,
+            multi_channel: dialect >= Dialect::Smb300 && capabilities & CAP_MULTI_CHANNEL != 0,
             max_read_bytes: body.max_read_bytes.get(),
             max_write_bytes: body.max_write_bytes.get(),
             capabilities,

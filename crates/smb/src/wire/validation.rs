@@ -55,6 +55,7 @@ mod tests {
             signing: SigningAlgorithm::AesCmac,
             cipher: None,
             multi_credit: true,
+            multi_channel: false,
             max_read_bytes: 1,
             max_write_bytes: 1,
             capabilities: CAP_LARGE_MTU,

@@ -3,7 +3,8 @@
 //! A seed has a file and a few sessions on it. Each session takes a dialect and a protection at random, and ends in one
 //! of the ways of [`session::End`]: closed, closed or dropped with I/Os in flight, connection cut at any byte, answers
 //! held back until requests are cancelled, server killed. In one half of the sessions the client restores a connection
-//! that was cut, several times, and finds a server that was killed and started again. What must hold:
+//! that was cut, several times, and finds a server that was killed and started again. Some sessions have several channels.
+//! What must hold:
 //!
 //! - Read data are right, and no byte beside them is changed.
 //! - Every I/O ends once and in time, with an error that the fault explains. If connections are restored, only requests
@@ -40,13 +41,15 @@ const SEEDS: u64 = 40;
 /// A seed that takes longer hangs.
 const SEED_LIMIT: Duration = Duration::from_secs(120);
 
-/// A dialect, and a protection that it has.
+/// A dialect, with a protection and a number of channels that it has.
 fn random_way(rng: &mut Rng) -> SmbOptions {
     use EncryptionChoice::{Aes128Ccm, Aes128Gcm, Aes256Ccm, Aes256Gcm, Auto, Off};
     let signings = [SigningChoice::Off, SigningChoice::On, SigningChoice::Auto];
     let ciphers = [Off, Auto, Auto, Aes128Ccm, Aes128Gcm, Aes256Ccm, Aes256Gcm];
+    let channels = if rng.chance(30) { rng.range(2, 4) as u16 } else { 1 };
     loop {
         let way = SmbOptions {
+            channels,
             dialect: Some(Dialect::ALL[rng.range(0, Dialect::ALL.len() as u64 - 1) as usize]),
             signing: signings[rng.range(0, 2) as usize],
             encryption: ciphers[rng.range(0, 6) as usize],

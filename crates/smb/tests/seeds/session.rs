@@ -6,6 +6,7 @@ use crate::relay::{self, Act, Fault};
 use crate::tally::Tally;
 use linerate_io::{Driver, Nanos, Region, RegionId, Seg, Wait};
 use linerate_sim::Rng;
+use linerate_smb::wire::status::Status;
 use linerate_smb::{
     Blame, SmbAddress, SmbClient, SmbCredentials, SmbEvent, SmbEventKind, SmbFileId, SmbFileState, SmbIo,
     SmbIoDone, SmbIoError, SmbMode, SmbOp, SmbOptions, SmbSink,
@@ -117,7 +118,12 @@ impl Course {
             End::Closed | End::Dropped => false,
             End::ClosedEarly => error == SmbIoError::Closed,
             End::Killed | End::Cut(_) => is_loss,
-            End::Paused(_) => is_loss || error == SmbIoError::Timeout,
+            // The server refuses a request while an earlier one of another channel is held back.
+            End::Paused(_) => {
+                is_loss
+                    || error == SmbIoError::Timeout
+                    || error == SmbIoError::Refused(Status::FILE_NOT_AVAILABLE)
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ LOADED_FROM_WIDTH = 100
 """From this width on, the volumes and the driver fit beside the progress."""
 CURVE_WIDTH = 60
 BAR_WIDTH, NARROW_BAR_WIDTH = 30, 15
-_RELIEFS = ("session_back", "path_restored", "paths_back", "healed")
+_RELIEFS = ("session_back", "channel_back", "path_restored", "paths_back", "healed")
 _CARRYING = ("active_optimized", "active_non_optimized", "standby", "mixed")
 """States of a path with which nothing is wrong."""
 _RISING = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"

@@ -1,0 +1,97 @@
+//! Several channels of one session, with Samba: what is written is read back, also if channels are lost.
+
+#![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
+
+mod load;
+mod peers;
+
+use linerate_io::{Driver, EpollDriver};
+use linerate_smb::wire::negotiate::Dialect;
+use linerate_smb::{
+    EncryptionChoice, SigningChoice, SmbAddress, SmbCredentials, SmbDisk, SmbEventKind, SmbMode, SmbOptions,
+};
+use load::{Load, Relay, SECOND, image, options};
+use peers::Samba;
+
+const CHANNELS: u16 = 4;
+
+fn channels() -> SmbOptions {
+    SmbOptions { channels: CHANNELS, ..options() }
+}
+
+fn ways() -> Vec<SmbOptions> {
+    vec![
+        channels(),
+        SmbOptions { signing: SigningChoice::On, ..channels() },
+        SmbOptions { encryption: EncryptionChoice::Aes128Gcm, ..channels() },
+        SmbOptions { encryption: EncryptionChoice::Aes256Ccm, ..channels() },
+        SmbOptions { dialect: Some(Dialect::Smb300), signing: SigningChoice::On, ..channels() },
+        SmbOptions { dialect: Some(Dialect::Smb302), encryption: EncryptionChoice::On, ..channels() },
+        SmbOptions { max_io_bytes: Some(16_384), ..channels() },
+    ]
+}
+
+/// Channels that were lost and that came back, as the events say.
+fn changes(load: &Load) -> (usize, usize) {
+    let is_lost = |event: &&SmbEventKind| matches!(event, SmbEventKind::ChannelLost { .. });
+    let is_back = |event: &&SmbEventKind| matches!(event, SmbEventKind::ChannelRestored { .. });
+    let events = &load.seen.events;
+    (events.iter().filter(is_lost).count(), events.iter().filter(is_back).count())
+}
+
+#[test]
+fn a_channel_cut_in_the_middle_of_writes_leaves_the_others_and_loses_nothing() {
+    let Some(samba) = Samba::start("") else { return };
+    for way in ways() {
+        let relay = Relay::to(samba.port);
+        let _ = std::fs::remove_file(samba.path("a.img"));
+        let mut load = Load::of_samba(relay.port, &way);
+        assert_eq!(load.client.facts(load.file).unwrap().channels, CHANNELS, "{way:?}");
+        assert_eq!(load.client.tcp_infos(&load.driver, load.file).count(), usize::from(CHANNELS));
+        load.run(true, |ended| match ended {
+            100 => relay.cut_one(2),
+            // The first one, which opened the file.
+            250 => relay.cut_one(0),
+            400 => relay.cut_one(1),
+            _ => {}
+        });
+        assert!(std::fs::read(samba.path("a.img")).unwrap() == image(), "{way:?}");
+        load.run(false, |_| ());
+        let until = load.driver.now() + 5 * SECOND;
+        while changes(&load) != (3, 3) {
+            load.turn();
+            assert!(load.driver.now() < until, "{way:?}: {:?}", load.seen.events);
+        }
+        assert_eq!(load.client.facts(load.file).unwrap().channels, CHANNELS, "{way:?}");
+        let kept = load.close().kept();
+        assert!(kept.is_empty(), "{way:?}: the session was lost: {kept:?}");
+    }
+}
+
+#[test]
+fn a_session_that_loses_all_channels_is_restored_with_all_of_them() {
+    let Some(samba) = Samba::start("") else { return };
+    let relay = Relay::to(samba.port);
+    let mut load = Load::of_samba(relay.port, &channels());
+    load.run(true, |ended| {
+        if ended == 200 || ended == 400 {
+            relay.cut();
+        }
+    });
+    assert!(std::fs::read(samba.path("a.img")).unwrap() == image());
+    load.run(false, |_| ());
+    assert_eq!(load.client.facts(load.file).unwrap().channels, CHANNELS);
+    let kept = load.close().kept();
+    assert!(!kept.is_empty() && kept.iter().all(|kept| *kept), "the file was opened again: {kept:?}");
+}
+
+#[test]
+fn a_server_without_several_channels_says_so_at_once() {
+    let Some(samba) = Samba::start("server multi channel support = no") else { return };
+    let address = SmbAddress::parse(&samba.url("share", "a.img")).unwrap();
+    let credentials = SmbCredentials::of_user(Some(Samba::USER), Some(Samba::PASSWORD));
+    let mode = SmbMode { write: true, create_bytes: Some(4096) };
+    let opened = SmbDisk::open(EpollDriver::new().unwrap(), &address, &channels(), credentials, mode);
+    let error = opened.err().expect("it is refused").to_string();
+    assert!(error.contains("supports no several channels"), "{error}");
+}
