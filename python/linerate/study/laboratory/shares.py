@@ -22,7 +22,9 @@ from linerate.workload import RunSpec, StreamSpec, VolumeSpec
 from linerate.workload.spec import ClosedArrival, OpenArrival, SizeMix
 
 NO_SHARE = "no volume of this load is a file on an SMB share"
-NO_LUN = "every volume of this load is a file on an SMB share: it has neither iSCSI sessions nor several paths"
+NO_LUN = (
+    "every volume of this load is a file on an SMB share: it has neither iSCSI sessions nor several paths"
+)
 _OF_EVERY_SESSION = ("outstanding", "sessions_per_volume")
 _OF_LUNS = ("load.session",)
 _LONGEST_S = 86_400.0
