@@ -17,11 +17,11 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from linerate.errors import LinerateError, UserError
+from linerate.errors import HostError, LinerateError, UserError
 from linerate.filename import slug
 from linerate.interrupt import heard, undisturbed
 from linerate.results.manifest import Stamp
-from linerate.settings import FAULTS
+from linerate.settings import ARRAY, FAULTS
 from linerate.study.directory import JOURNAL, RUNS, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import (
@@ -217,7 +217,7 @@ class _Conductor:
 
     def _bring_up(self, san: San) -> None:
         """Raises UserError for a setting of the SAN's own that it cannot have: it would be another SAN than the file
-        says."""
+        says. Raises HostError if the array of the baseline is not there: it would load others."""
         study = self.directory.study
         on_san = {workload.name for workload in study.workloads if workload.san == san.name}
         cases = [study.settings(san.name, one.name) for one in study.cases if on_san & set(one.workloads)]
@@ -226,6 +226,11 @@ class _Conductor:
         for name, why in self.beyond_baseline.items():
             if name in san.settings:
                 raise UserError(f"{san.name} cannot have its {name}: {why}", "see `linerate lab probe`")
+            if name == ARRAY:
+                what = f"{san.name} cannot have the baseline's {name}: {why}"
+                raise HostError(
+                    what, "let the baseline load an array that can be had, or add what is missing"
+                )
         self.up = san.name
         self._note(SanFacts(san=san.name, facts=dict(facts), lacking=dict(self.beyond_baseline)))
 

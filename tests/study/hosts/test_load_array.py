@@ -10,11 +10,13 @@ from linerate.lab.supervisor import smbd
 from linerate.results import RunDirectory
 from linerate.san import load_topology
 from linerate.study import StudyDirectory, load_study, parse_study
+from linerate.study.conduct import conduct
 from linerate.study.journal import CaseSkipped
 from linerate.study.laboratory.shares import without_shares
 
 from tests.study.conftest import run_study
 from tests.support import need
+from tests.support.simulated import SimulatedLaboratory
 
 TEXT = """\
 title = "A LUN and a file"
@@ -97,6 +99,13 @@ def test_a_case_that_needs_the_share_keeps_it_in_the_san(cases: list[dict[str, s
     topology, absent = without_shares(load_topology("san-and-nas"), cases)
     assert len(topology.arrays) == 2
     assert not absent
+
+
+def test_a_baseline_whose_array_is_not_there_ends_the_study(tmp_path: Path) -> None:
+    """It would load another array than the file says."""
+    place = StudyDirectory.create(tmp_path / "study", parse_study(TEXT), source=TEXT).path
+    with pytest.raises(HostError, match=r"cannot have the baseline's load\.array: no smbd"):
+        conduct(place, SimulatedLaboratory(lacking={"load.array": "no smbd"}), lambda _event: None)
 
 
 def test_the_shipped_study_compares_equal_volumes_on_equal_lines() -> None:
