@@ -61,6 +61,8 @@ class _Host:
     alive: bool = True
     asked: list[str] = field(default_factory=list)
     started_at_ns: int = 0
+    fails: Exception | None = None
+    """What made its load fail."""
 
     def ask(self, method: str, *arguments: Any) -> _Answer:
         if method not in ("clock_ns", "wall_clock_ns"):
@@ -86,7 +88,7 @@ class _Host:
             case "interval":
                 return _Answer(packed(_interval(self.name, arguments[0])))
             case "finish":
-                return _Answer((packed(_interval(self.name, 0)), None))
+                return _Answer((packed(_interval(self.name, 0)), self.fails))
         return _Answer()
 
 
@@ -152,6 +154,27 @@ def test_one_host_that_cannot_arm_discards_the_others() -> None:
     with pytest.raises(UserError, match="host h2: no such volume"):
         _start(_Bus(), one, two)
     assert one.asked == ["prepare", "stop"]
+
+
+@pytest.mark.parametrize("question", ["prepare", "wall_clock_ns", "clock_ns", "start_at"])
+def test_a_host_that_is_gone_before_the_start_is_named(question: str) -> None:
+    one, two = _Host("h1"), _Host("h2", raises={question: ConnectionError("its worker has ended")})
+    with pytest.raises(HostError, match="host h2: its worker has ended") as caught:
+        _start(_Bus(), one, two)
+    assert "see that the host is up" in caught.value.hint
+    assert one.asked[-1] == "stop"
+
+
+def test_a_load_that_fails_at_its_end_names_its_host() -> None:
+    full = HostError("/tmp/spool: no space left on its disk", "make room there")
+    one, bus = _Host("h1"), _Bus()
+    load = _start(bus, one)
+    bus.say("h1", 0)
+    bus.say("h1", None)
+    one.fails = full
+    end = load.finish()
+    assert isinstance(end.error, HostError)
+    assert (end.error.message, end.error.hint) == (f"host h1: {full.message}", full.hint)
 
 
 def test_a_start_that_came_too_late_stops_everyone() -> None:

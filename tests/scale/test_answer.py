@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from linerate.scale import Capacity, SearchLimits, Threshold
+from linerate.scale.reached import Axis, sought_text
 from linerate.scale.words import answer
 
 
@@ -27,3 +28,21 @@ from linerate.scale.words import answer
 )
 def test_answer(found: Capacity, said: str) -> None:
     assert said in answer("threads", Threshold("mean", 20.0), SearchLimits(20.0, least=2, most=64), found)
+
+
+@pytest.mark.parametrize(
+    ("axis", "found", "said"),
+    [
+        ("hosts", Capacity(None, 1, ()), "Even the smallest load, 1 host, misses a mean of 20 ms."),
+        ("hosts", Capacity(1, 2, ()), "Largest load: 1 host with a mean of 20 ms"),
+        ("rate", Capacity(2000, 2400, ()), "between 2,000 and 2,399 I/Os per s with a mean of 20 ms"),
+        ("rate", Capacity(4000, None, ()), "at least 4,000 I/Os per s with a mean of 20 ms"),
+        ("rate", Capacity(None, None, (2, 64)), "no rate with a mean of 20 ms is sure"),
+    ],
+)
+def test_loads_have_their_units(axis: Axis, found: Capacity, said: str) -> None:
+    assert said in answer(axis, Threshold("mean", 20.0), SearchLimits(20.0, least=1, most=4000), found)
+
+
+def test_what_is_sought() -> None:
+    assert (sought_text("rate"), sought_text("hosts")) == ("the largest rate", "the largest number of hosts")

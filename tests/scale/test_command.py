@@ -99,7 +99,7 @@ def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
     missed = linerate(
         "scale", file, *options[:-1], str(tmp_path / "two"), "--until", "mean=1ms", "--most", "4"
     )
-    assert "Even the smallest load, 1 threads, misses a mean of 1 ms" in missed.stdout
+    assert "Even the smallest load, 1 thread, misses a mean of 1 ms" in missed.stdout
     plan = linerate("scale", file, *options[:-1], str(tmp_path / "three"), "--dry-run")
     assert "from 1 to 256" in plan.stdout
     assert "up to 4 on the way down, up to 18 for headroom" in plan.stdout

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from distributed import get_worker
 
 from linerate import _core
 from linerate.cluster.wire import Packed, packed
-from linerate.errors import InternalError
+from linerate.errors import HostError, InternalError, is_full_disk
 from linerate.filename import file_name
 from linerate.results import IntervalSample, RunWriter, WorkloadSource, interval_from_core
 from linerate.results.manifest import State
@@ -46,6 +47,7 @@ class LoadAgent:
         self._prepared: _core.PreparedRun | None = None
         self._run: _core.Run | None = None
         self._puller: threading.Thread | None = None
+        self._unwritten: HostError | None = None
         self._intervals: dict[int, Packed] = {}
         self._id = ""
 
@@ -69,7 +71,7 @@ class LoadAgent:
     def prepare(self, run_id: str, spec_json: str, spool: str, free: list[str]) -> dict[str, Any]:
         """Opens the volumes and gives what was negotiated; announcements carry `run_id`, `spool` names a folder.
 
-        Block devices among `free` are held until the load has ended.
+        Block devices among `free` are held until the load has ended. Raises HostError if the spool cannot be written.
         """
         self.stop()
         spec = RunSpec.model_validate_json(spec_json)
@@ -79,14 +81,21 @@ class LoadAgent:
         facts = self._prepared.facts()
         self._intervals = {}
         self._id = run_id
+        self._unwritten = None
         self._spool = _spools() / spool / f"{run_id}-{file_name(self._host)}"
-        self._writer = RunWriter.create(
-            self._spool,
-            name=spec.name,
-            workload=WorkloadSource(name=spec.name),
-            versions={"linerate": _core.__version__},
-        )
-        self._writer.begin_step(spec.name, spec=spec.model_dump(mode="json"), facts=facts)
+        try:
+            with self._writing(self._spool):
+                self._spool.mkdir(parents=True)
+                self._writer = RunWriter.create(
+                    self._spool,
+                    name=spec.name,
+                    workload=WorkloadSource(name=spec.name),
+                    versions={"linerate": _core.__version__},
+                )
+                self._writer.begin_step(spec.name, spec=spec.model_dump(mode="json"), facts=facts)
+        except HostError:
+            self.stop()
+            raise
         return {**facts, "spool": str(self._spool)}
 
     def start_at(self, monotonic_ns: int) -> None:
@@ -103,11 +112,13 @@ class LoadAgent:
         return self._intervals.pop(index)
 
     def stop(self) -> None:
-        """Starts no more I/Os; closes a run that was only prepared."""
+        """Starts no more I/Os; closes a run that was only prepared, and removes its spool."""
         if self._prepared is not None:
             self._prepared.discard()
             self._prepared = None
             self._hold.release()
+            self._writer = None
+            self.forget()
         if self._run is not None:
             self._run.stop()
 
@@ -121,7 +132,9 @@ class LoadAgent:
         total = interval_from_core(summary.total)
         self._close_spool(total, summary.error)
         self._run = self._puller = None
-        return packed(total), summary.error
+        if self._unwritten is not None:
+            self.forget()
+        return packed(total), summary.error or self._unwritten
 
     def forget(self) -> None:
         """Removes the spool: everything has arrived."""
@@ -144,18 +157,38 @@ class LoadAgent:
 
     def _keep(self, interval: IntervalSample) -> None:
         if self._writer is not None:
-            self._writer.interval(interval)
+            try:
+                with self._writing(self._writer.path):
+                    self._writer.interval(interval)
+            except HostError as error:
+                self._unwritten, self._writer = error, None
+                self.stop()
         self._intervals[interval.index] = packed(interval)
         self._tell(interval.index)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _writing(spool: Path) -> Iterator[None]:
+        """Names the spool if this host cannot write it."""
+        try:
+            yield
+        except OSError as error:
+            why = "no space left on its disk" if is_full_disk(error) else error.strerror or error
+            raise HostError(
+                f"{spool}: {why}",
+                f"make room for its intervals in {tempfile.gettempdir()} there, or give it another TMPDIR",
+            ) from error
 
     def _tell(self, index: int | None) -> None:
         """Announces an interval; None: the last one was."""
         self._worker.log_event(TOPIC, {"host": self._host, "run": self._id, "index": index})
 
     def _close_spool(self, total: IntervalSample, error: Exception | None) -> None:
+        """Its intervals have been fetched: a disk that is full now costs nothing."""
         if self._writer is None:
             return
         state: State = "failed" if error else "complete"
-        self._writer.end_step(total, state=state, reason=str(error or ""))
-        self._writer.close(state, str(error or ""))
+        with contextlib.suppress(OSError):
+            self._writer.end_step(total, state=state, reason=str(error or ""))
+            self._writer.close(state, str(error or ""))
         self._writer = None

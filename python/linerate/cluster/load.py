@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -108,7 +109,7 @@ class ClusterLoad:
                 "prepare",
                 {name: (run_id, parts[name].seam_json(), spool, list(free)) for name in remotes},
             )
-            wall_clocks = {name: _wall_clock(remote) for name, remote in remotes.items()}
+            wall_clocks = {name: _wall_clock(name, remote) for name, remote in remotes.items()}
             offsets = {name: measured_offset(name, remote) for name, remote in remotes.items()}
             start_ns = time.monotonic_ns() + max(
                 ROUND_TRIPS_AHEAD * max(offset.round_trip_ns for offset in offsets.values()), _AHEAD_NS_MIN
@@ -175,7 +176,7 @@ class ClusterLoad:
                 self._lose(name, str(gone))
                 continue
             totals.append(unpacked(total))
-            error = error or failure
+            error = error or (failure and _of_host(name, failure))
             if failure is None:
                 host.remote.ask("forget")
         if not totals:
@@ -254,7 +255,8 @@ def measured_offset(name: str, remote: Remote) -> Offset:
     samples = []
     until = time.monotonic() + _CLOCK_S
     while True:
-        samples.append(_sample(remote, "clock_ns", time.monotonic_ns))
+        with _answering(name):
+            samples.append(_sample(remote, "clock_ns", time.monotonic_ns))
         if len(samples) < ASKED:
             continue
         offset = best_offset(samples)
@@ -281,9 +283,10 @@ def measured_drift(remote: Remote, before: Offset) -> Drift:
             return drift
 
 
-def _wall_clock(remote: Remote) -> Offset:
+def _wall_clock(name: str, remote: Remote) -> Offset:
     """One answer is enough: seconds matter here."""
-    return best_offset([_sample(remote, "wall_clock_ns", time.time_ns)])
+    with _answering(name):
+        return best_offset([_sample(remote, "wall_clock_ns", time.time_ns)])
 
 
 def _sample(remote: Remote, question: str, clock_ns: Callable[[], int]) -> tuple[int, int, int]:
@@ -300,15 +303,26 @@ def ask_all(
     asked = {name: remote.ask(method, *(arguments or {}).get(name, ())) for name, remote in remotes.items()}
     answers: dict[str, Any] = {}
     for name, answer in asked.items():
-        try:
+        with _answering(name):
             answers[name] = answer.result(_END_S)
-        except LinerateError as error:
-            raise type(error)(f"host {name}: {error.message}", error.hint) from error
-        except (OSError, RuntimeError, TimeoutError) as error:
-            raise HostError(
-                f"host {name}: {error or 'no answer'}", "is it up, and its worker not ended?"
-            ) from error
     return answers
+
+
+@contextmanager
+def _answering(name: str) -> Iterator[None]:
+    """Names the host in what its answer raises, and in what it raises instead of an answer."""
+    try:
+        yield
+    except LinerateError as error:
+        raise _of_host(name, error) from error
+    except (OSError, RuntimeError, TimeoutError) as error:
+        why = str(error) or "it does not answer"
+        raise HostError(f"host {name}: {why}", "see that the host is up, then start again") from error
+
+
+def _of_host(name: str, error: LinerateError) -> LinerateError:
+    """The error, naming its host."""
+    return type(error)(f"host {name}: {error.message}", error.hint)
 
 
 def _facts(

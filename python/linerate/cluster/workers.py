@@ -40,6 +40,7 @@ _ANSWER_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 10.0
 _CLOSE_TIMEOUT_S = 30.0
 _LOOK_S = 0.5
+_ENDED = "its worker has ended"
 
 
 class _WorkerProcess(ProcessInterface):
@@ -117,6 +118,26 @@ class _WorkerProcess(ProcessInterface):
         await super().close()  # type: ignore[no-untyped-call]
 
 
+class _Answer:
+    """An answer of an agent, or of none: dask speaks of its actors where a worker has ended."""
+
+    def __init__(self, asked: Callable[[], PendingAnswer]) -> None:
+        self._pending: PendingAnswer | None = None
+        with contextlib.suppress(RuntimeError):  # dask knows already that the worker is gone
+            self._pending = asked()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Waits for it. Raises ConnectionError if the worker has ended, and what the agent raises."""
+        if self._pending is None:
+            raise ConnectionError(_ENDED)
+        try:
+            return self._pending.result(timeout)
+        except (OSError, RuntimeError) as error:
+            if "Actor" in str(error):
+                raise ConnectionError(_ENDED) from error
+            raise
+
+
 class _Agent:
     """A host's LoadAgent, asked directly."""
 
@@ -133,8 +154,7 @@ class _Agent:
             ) from error
 
     def ask(self, method: str, *arguments: object) -> PendingAnswer:
-        answer: PendingAnswer = getattr(self._actor, method)(*arguments)
-        return answer
+        return _Answer(lambda: getattr(self._actor, method)(*arguments))
 
     @property
     def alive(self) -> bool:
@@ -336,7 +356,7 @@ class Cluster:
             if about["linerate"] != _core.__version__:
                 raise UserError(
                     f"host {name} has Linerate {about['linerate']}, this machine {_core.__version__}",
-                    "install the same version on all of them",
+                    "`linerate hosts install` brings this version there",
                 )
 
     def _subscribe(self, listen: Callable[[Mapping[str, Any]], None]) -> Callable[[], None]:

@@ -11,6 +11,7 @@ from linerate.model import Model
 
 Axis = Literal["threads", "volumes", "rate", "hosts"]
 """hosts: each with its own volumes, all at the same load."""
+_RATE_UNIT = "I/Os per s"
 Purpose = Literal["up", "curve", "down", "headroom"]
 """up: the search for the largest load. curve: a load whose rate is asked for, whether or not the search needs it.
 down: a load of the search once more, after the highest one. headroom: a share of the rate at the largest load, with
@@ -61,3 +62,22 @@ class Reached(Model):
     def is_on_curve(self) -> bool:
         """Whether it counts for the response curve: a run of the search, or of chosen loads."""
         return self.purpose in ("up", "curve")
+
+
+def sought_text(axis: Axis) -> str:
+    """What a search looks for: `the largest number of threads`."""
+    return "the largest rate" if axis == "rate" else f"the largest number of {axis}"
+
+
+def unit_text(axis: Axis) -> str:
+    """The unit of several loads: `threads`, `I/Os per s`."""
+    return _RATE_UNIT if axis == "rate" else axis
+
+
+def load_text(axis: Axis, load: int) -> str:
+    """A load with its unit: `1 thread`, `2,000 I/Os per s`."""
+    return (
+        f"{load:,} {_RATE_UNIT}"
+        if axis == "rate"
+        else f"{load:,} {axis.removesuffix('s') if load == 1 else axis}"
+    )

@@ -10,7 +10,7 @@ from linerate.scale.interval import MeanInterval
 from linerate.scale.laws import laws_of
 from linerate.scale.laws.words import laws_lines
 from linerate.scale.procedure import Procedure
-from linerate.scale.reached import Axis, Reached
+from linerate.scale.reached import Axis, Reached, load_text, unit_text
 from linerate.scale.search import Capacity, SearchLimits
 from linerate.scale.threshold import Standing, Threshold
 from linerate.scale.way_down import compared
@@ -64,21 +64,22 @@ def curve_lines(axis: Axis, threshold: Threshold, runs: Sequence[Reached], found
 def answer(axis: Axis, threshold: Threshold, limits: SearchLimits, found: Capacity) -> str:
     """The largest load in a sentence."""
     kept, missed, close = found.kept, found.missed, found.undecided
-    what = f"{axis} with a {threshold}"
-    if missed is None and not close:
-        return f"The largest load that was allowed keeps it: at least {kept:,} {what}."
+    what = f"with a {threshold}"
+    if missed is None and not close and kept is not None:
+        return f"The largest load that was allowed keeps it: at least {load_text(axis, kept)} {what}."
     if missed == limits.least:
-        return f"Even the smallest load, {missed:,} {axis}, misses a {threshold}."
+        return f"Even the smallest load, {load_text(axis, missed)}, misses a {threshold}."
     if missed is None:
-        least = f"at least {kept:,} {what}" if kept is not None else f"no number of {what} is sure"
+        none = "no rate" if axis == "rate" else f"no number of {axis}"
+        least = f"at least {load_text(axis, kept)} {what}" if kept is not None else f"{none} {what} is sure"
         return (
             f"Largest load: {least}; larger ones are too close to the threshold. More repeats or time help."
         )
     if kept is None:
-        return f"Largest load: at most {missed - 1:,} {what} (95 % confidence); none is surely below it."
+        return f"Largest load: at most {load_text(axis, missed - 1)} {what} (95 % confidence); none is surely below it."
     if missed == kept + 1:
-        return f"Largest load: {kept:,} {what} (95 % confidence)."
-    return f"Largest load: between {kept:,} and {missed - 1:,} {what} (95 % confidence)."
+        return f"Largest load: {load_text(axis, kept)} {what} (95 % confidence)."
+    return f"Largest load: between {kept:,} and {load_text(axis, missed - 1)} {what} (95 % confidence)."
 
 
 def headroom_lines(
@@ -88,7 +89,7 @@ def headroom_lines(
     rows = list(headroom(runs, limits))
     if not rows:
         return
-    yield f"Headroom: shares of the rate at {load:,} {axis}, with Poisson arrivals (95 % intervals)"
+    yield f"Headroom: shares of the rate at {load_text(axis, load)}, with Poisson arrivals (95 % intervals)"
     yield f"{'share':>8}  {'I/Os per s':>12}  {'mean ms':>22}  {'p99 ms':>22}  runs  {threshold}"
     for row in rows:
         yield (
@@ -105,10 +106,10 @@ def way_down_text(axis: Axis, threshold: Threshold, runs: Sequence[Reached]) -> 
     differing = [one for one in found if one.differs]
     if not differing:
         loads = ", ".join(f"{one.load:,}" for one in found)
-        return f"On the way down ({loads} {axis}) nothing differs by more than repeats explain."
+        return f"On the way down ({loads} {unit_text(axis)}) nothing differs by more than repeats explain."
     parts = (
-        f"at {one.load:,} {axis} a {threshold.metric} of {one.down_ms:.3g} ms and {one.down_iops:,.0f} I/Os per s, "
-        f"on the way up {one.up_ms:.3g} ms and {one.up_iops:,.0f}"
+        f"at {load_text(axis, one.load)} a {threshold.metric} of {one.down_ms:.3g} ms and {one.down_iops:,.0f} "
+        f"I/Os per s, on the way up {one.up_ms:.3g} ms and {one.up_iops:,.0f}"
         for one in differing
     )
     return (

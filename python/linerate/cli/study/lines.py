@@ -9,6 +9,7 @@ from linerate.cli.study.comparison import counted, decided, progress_line
 from linerate.cli.study.show import blocks_text, certainty_text
 from linerate.duration import duration_text, span_text
 from linerate.plural import plural
+from linerate.scale.reached import load_text as amount
 from linerate.scale.words import run_text
 from linerate.study import Study, StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
@@ -122,11 +123,11 @@ def _largest_load(scale: Scale, step: StepDone) -> str:
     """The ends between which the largest load of a search is: `20 to 22 threads`."""
     kept, missed = step.values.get("load_kept"), step.values.get("load_missed")
     if kept is None:
-        return f"below {missed:,.0f} {scale.over}" if missed is not None else "not known"
+        return f"below {amount(scale.over, round(missed))}" if missed is not None else "not known"
     if missed is None:
-        return f"at least {kept:,.0f} {scale.over}"
-    ends = dict.fromkeys(f"{end:,.0f}" for end in (kept, missed - 1))
-    return f"{' to '.join(ends)} {scale.over}"
+        return f"at least {amount(scale.over, round(kept))}"
+    least, most = round(kept), round(missed - 1)
+    return f"{f'{least:,} to ' if least < most else ''}{amount(scale.over, most)}"
 
 
 def with_entry(directory: StudyDirectory, event: StudyEvent) -> StudyDirectory:

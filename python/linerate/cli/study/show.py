@@ -18,6 +18,7 @@ from linerate.duration import span_text
 from linerate.errors import UserError
 from linerate.plural import plural
 from linerate.scale import runs_planned
+from linerate.scale.reached import sought_text
 from linerate.study import Study, StudyDirectory, StudyPlan
 from linerate.study.journal import StepDone
 from linerate.study.model import Scale
@@ -113,7 +114,7 @@ def blocks_text(least: int, most: int) -> str:
 
 def scale_text(scale: Scale) -> str:
     """What a search looks for: `the largest number of threads with a mean of 20 ms, from 1 to 256`."""
-    return f"the largest number of {scale.over} with a {scale.until}, from {scale.least:,} to {scale.most:,}"
+    return f"{sought_text(scale.over)} with a {scale.until}, from {scale.least:,} to {scale.most:,}"
 
 
 def _value(value: object) -> str:

@@ -19,6 +19,7 @@ from linerate.scale import Axis, Capacity, Procedure, Threshold, headroom
 from linerate.scale.curve import by_load
 from linerate.scale.laws import laws_of
 from linerate.scale.laws.words import laws_lines
+from linerate.scale.reached import load_text
 from linerate.scale.words import answer, doubt_lines, kept_text, span, way_down_text
 
 _POINTS_MIN = 2
@@ -104,7 +105,7 @@ def _part(shown: SearchShown) -> SearchPart:
         title=shown.title,
         answer=answer(shown.axis, shown.threshold, procedure.limits, found),
         loads=tuple(_load_rows(shown, found)),
-        kept="" if found.kept is None else f"{found.kept:,} {shown.axis}",
+        kept="" if found.kept is None else load_text(shown.axis, found.kept),
         headroom=tuple(
             HeadroomRow(
                 f"{row.share_percent} %",
@@ -155,7 +156,7 @@ def _points(shown: SearchShown) -> Iterator[Point]:
             "iops": round(iops, 1),
             "ms": round(time_ms, 4),
             "knee": load == kept,
-            "say": f"{shown.title}, {load:,} {shown.axis}\n{figures.rate(iops)} I/Os per s, "
+            "say": f"{shown.title}, {load_text(shown.axis, load)}\n{figures.rate(iops)} I/Os per s, "
             f"{shown.threshold.metric} {figures.ms(time_ms)} ms",
         }
 

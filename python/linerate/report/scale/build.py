@@ -10,6 +10,7 @@ from linerate.report.panels.scale import SearchShown, scale_panel
 from linerate.report.panels.template import asset, environment, style
 from linerate.results import files
 from linerate.scale import ScaleRecord
+from linerate.scale.reached import sought_text
 
 _PACKAGE = "linerate.report.scale"
 
@@ -36,6 +37,7 @@ def render_scale(record: ScaleRecord) -> str:
         .render(
             record=record,
             panel=panel,
+            sought=sought_text(record.axis),
             ended=procedure.next() is None,
             style=Markup(style()),
         )

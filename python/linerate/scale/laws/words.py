@@ -10,7 +10,7 @@ from linerate.scale.laws.choice import WORDS, Laws, Prediction
 from linerate.scale.laws.jackknife import Law, Model
 from linerate.scale.laws.network import ClosedNetwork
 from linerate.scale.laws.universal import Parameters, peak
-from linerate.scale.reached import Axis
+from linerate.scale.reached import Axis, load_text
 
 
 def laws_lines(axis: Axis, laws: Laws) -> Iterator[str]:
@@ -60,6 +60,6 @@ def error_text(law: Law[Model]) -> str:
 def expected_text(axis: Axis, expected: Prediction) -> str:
     """A prediction with its interval."""
     return (
-        f"{expected.iops:,.0f} I/Os per s at {expected.load:,} {axis} "
+        f"{expected.iops:,.0f} I/Os per s at {load_text(axis, expected.load)} "
         f"({expected.low:,.0f} to {expected.high:,.0f}, {100 * expected.probability:.0f} % interval)"
     )
