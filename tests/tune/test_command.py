@@ -136,7 +136,8 @@ def test_mistakes_are_told(study: str, options: tuple[str, ...], message: str) -
 
 def test_the_example_of_the_page_can_be_planned(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/tune.md").read_text()
-    (tmp_path / "drives.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    example = page.partition("## An example in modelled time")[2]
+    (tmp_path / "drives.toml").write_text(example.partition("```toml\n")[2].partition("```")[0])
     plan = linerate("tune", str(tmp_path / "drives.toml"), "--pilot", "2", "--dry-run")
     assert plan.returncode == 0, plan.stderr
     for line in plan.stdout.splitlines()[:8]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from linerate.cli.limits.tune import show_ended
 from linerate.errors import UserError
 
 _FioJson = Annotated[
@@ -26,7 +27,9 @@ _DiskspdXml = Annotated[
 def report(
     run: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="The directory of a run, a study or a search (`linerate scale`)."),
+        typer.Argument(
+            metavar="DIR", help="The directory of a run, a study or a search (of `scale` or `tune`)."
+        ),
     ],
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML report here.")
@@ -58,6 +61,13 @@ def report(
         if of_runs is not None:
             raise UserError(f"a search has no {of_runs}", "give one of its runs")
         _report_scale(run, html)
+        return
+    if (run / "tune.json").exists():
+        if of_runs is not None:
+            raise UserError(f"a search has no {of_runs}", "give one of its runs")
+        if html is not None:
+            raise UserError(f"{run} has no report of its own", "give the folder of its confirmation")
+        show_ended(run)
         return
     from linerate import report as made
     from linerate.analysis import check_run, limit_of, summarise
@@ -111,8 +121,10 @@ def _report_study(study: Path, html: Path | None) -> None:
     from linerate.cli.console import show_verdicts
     from linerate.report.study import study_page, write_run_reports, write_study_report
     from linerate.study import StudyDirectory
+    from linerate.study.judge import refuse_choosing
 
     opened = StudyDirectory.open(study)
+    refuse_choosing(opened)
     show_verdicts(study_page(opened))
     write_run_reports(opened)
     typer.echo(f"report: {write_study_report(opened, html)}")

@@ -47,6 +47,10 @@ JOURNAL = "journal.jsonl"
 RUNS = "runs"
 VERDICTS = "verdicts.json"
 REPORT = "report.html"
+SEARCH = "tune.json"
+"""In the folder of the stages of a search by `linerate tune`, each of which is a study directory."""
+CONFIRMATION = "confirmation"
+"""The stage of a search whose runs took no part in the choice."""
 
 FORMAT_VERSION = 1
 
@@ -180,6 +184,17 @@ class StudyDirectory:
     def plan(self) -> StudyPlan:
         """Which step comes when."""
         return StudyPlan(self.study)
+
+    @property
+    def search(self) -> Path | None:
+        """The search by `linerate tune` of which it is a stage that only chooses settings. None: it is judged.
+
+        A verdict on runs that were used for a choice would be too good.
+        """
+        place = self.path.resolve()
+        if place.name.endswith(f"-{CONFIRMATION}") or not (place.parent / SEARCH).is_file():
+            return None
+        return self.path.parent if self.path.parent.name else place.parent
 
     @property
     def state(self) -> StudyState:

@@ -22,8 +22,19 @@ from linerate.study.repeat import missing, repeated
 from linerate.study.scaling import claim_verdicts
 
 
+def refuse_choosing(directory: StudyDirectory) -> None:
+    """Raises UserError for a stage of `linerate tune` whose runs only choose settings."""
+    if directory.search is not None:
+        raise UserError(
+            f"{directory.path} is a stage of `linerate tune`: its runs choose settings, so verdicts on them would be "
+            "too good",
+            f"see the effects and the confirmed result with: linerate report {directory.search}",
+        )
+
+
 def judged(directory: StudyDirectory) -> Verdicts:
-    """What the measured steps allow to say. Raises UserError when there are none."""
+    """What the measured steps allow to say. Raises UserError when there are none, or they only choose settings."""
+    refuse_choosing(directory)
     study = directory.study
     observations = directory.observations()
     if not observations:
@@ -42,9 +53,19 @@ def judged(directory: StudyDirectory) -> Verdicts:
         claims=tuple(_claims(directory, observations, judgement, attributions, not_applicable)),
         repeated=repeated(directory, judgement),
         not_applicable=not_applicable,
-        void=tuple(f"{step.directory}: {step.reason}" for step in directory.steps if step.state == "void"),
-        missing=tuple(f"{key}: {why}" for key, why in missing(directory).items()),
+        void=void_runs(directory),
+        missing=missing_runs(directory),
     )
+
+
+def void_runs(directory: StudyDirectory) -> tuple[str, ...]:
+    """The runs that do not count, each with the reason."""
+    return tuple(f"{step.directory}: {step.reason}" for step in directory.steps if step.state == "void")
+
+
+def missing_runs(directory: StudyDirectory) -> tuple[str, ...]:
+    """The runs that the study wants and has not, each with the reason."""
+    return tuple(f"{key}: {why}" for key, why in missing(directory).items())
 
 
 def _claims(

@@ -15,7 +15,7 @@ from pathlib import Path
 from linerate.analysis.metric import find_metric
 from linerate.analysis.verdict import Effect
 from linerate.analysis.verdict.blocks import to_scale
-from linerate.errors import HostError
+from linerate.errors import HostError, UserError
 from linerate.study import Case, Repeat, Study, StudyDirectory
 from linerate.study.conduct import Tell, conduct
 from linerate.study.judgement import judgement_of
@@ -23,7 +23,7 @@ from linerate.study.laboratory import Laboratory
 from linerate.tune.effects import TuneRun
 from linerate.tune.factors import Point, Space
 from linerate.tune.record import TuneRecord
-from linerate.tune.stages import Procedure, TuneStage
+from linerate.tune.stages import Measured, Procedure, TuneStage
 from linerate.tune.words import settings_text
 
 BASELINE, TUNED = "baseline", "tuned"
@@ -65,14 +65,40 @@ def search(directory: Path, record: TuneRecord, by: Conductor) -> TuneOutcome:
 
     Raises the LinerateError that ended a stage, or KeyboardInterrupt; the same call goes on from there.
     """
+
+    def conducted(place: Path, stage: TuneStage, measured: Measured) -> StudyDirectory:
+        by.tell(stage, measured)
+        return _conducted(place, stage_study(record, stage), by)
+
+    return _outcome(directory, record, conducted)
+
+
+def ended_search(directory: Path, record: TuneRecord) -> TuneOutcome:
+    """What a search found that came to its end; nothing is measured. Raises UserError for one that did not."""
+
+    def opened(place: Path, stage: TuneStage, _: Measured) -> StudyDirectory:
+        if place.is_dir() and (found := StudyDirectory.open(place)).is_complete:
+            return found
+        raise UserError(
+            f"{directory} has not ended: its {stage.name} is not complete",
+            f"go on with: linerate tune {directory}",
+        )
+
+    return _outcome(directory, record, opened)
+
+
+def _outcome(
+    directory: Path,
+    record: TuneRecord,
+    finished: Callable[[Path, TuneStage, Measured], StudyDirectory],
+) -> TuneOutcome:
+    """Walks the stages; `finished` gives the complete study of each."""
     procedure = procedure_of(record)
     measured: dict[str, list[TuneRun]] = {}
     skipped: dict[str, str] = {}
     done: StudyDirectory | None = None
     while (stage := procedure.next(measured)) is not None:
-        by.tell(stage, measured)
-        place = directory / f"{len(measured) + 1}-{stage.name}"
-        done = _conducted(place, stage_study(record, stage), by)
+        done = finished(directory / f"{len(measured) + 1}-{stage.name}", stage, measured)
         points = dict(_names(record.space, stage))
         measured[stage.name] = list(_runs(done, stage, points))
         for (_, case), reason in done.not_applicable.items():
@@ -104,7 +130,7 @@ def stage_study(record: TuneRecord, stage: TuneStage) -> Study:
     return base.model_copy(
         update={
             "name": f"{base.name}-{stage.name}",
-            "title": f"{base.title}: {stage.name}",
+            "title": f"{base.title} ({stage.name})",
             "margin": record.effort.margin,
             "seed": random.Random(f"{base.seed}/{stage.name}").getrandbits(32),
             "cases": tuple(cases),

@@ -12,10 +12,10 @@ from linerate.errors import HostError, UserError
 from linerate.model import Model
 from linerate.results.files import open_record, write_record
 from linerate.study import Study
+from linerate.study.directory import SEARCH
 from linerate.tune.factors import Space
 from linerate.tune.stages import TuneEffort
 
-TUNE = "tune.json"
 FORMAT_VERSION = 1
 
 
@@ -38,7 +38,7 @@ class TuneRecord(Model):
 
         Raises UserError if there is something in it, HostError if it cannot be written.
         """
-        path = directory / TUNE
+        path = directory / SEARCH
         try:
             directory.mkdir(parents=True, exist_ok=True)
             if any(directory.iterdir()):
@@ -54,4 +54,4 @@ class TuneRecord(Model):
     def open(cls, directory: Path) -> Self:
         """Raises UserError for a directory that is no search, or a damaged one."""
         wanted = "give a study file, or a directory that `linerate tune` wrote"
-        return open_record(cls, directory / TUNE, FORMAT_VERSION, wanted)
+        return open_record(cls, directory / SEARCH, FORMAT_VERSION, wanted)

@@ -102,6 +102,7 @@ class StudySource:
             "blocks_max": study.repeat.blocks_max,
             **self._left(),
             "now": self._now(),
+            "is_judged": directory.search is None,
             "comparisons": self._comparisons(),
             "trouble": [
                 {"run": step.directory, "state": step.state, "reason": step.reason}
@@ -175,7 +176,7 @@ class StudySource:
     def _comparisons(self) -> list[dict[str, Any]]:
         """The effects on each workload's metric, as of the last whole block, with the intervals of earlier blocks."""
         blocks = self._whole_blocks()
-        if not blocks:
+        if not blocks or self.directory.search is not None:
             return []
         observations = self.directory.observations()
         history = [(block, self._effects(block, observations)) for block in range(1, blocks + 1)]

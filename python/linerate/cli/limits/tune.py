@@ -35,7 +35,7 @@ SettingLevels = Annotated[
     Option(
         "--setting",
         metavar="NAME=V1,V2,...",
-        help="A setting and its values, the baseline's first; may be repeated. Default: the file's [factors].",
+        help="A setting and its values, the baseline's first; may be repeated. Default: the file's factors.",
     ),
 ]
 Forbid = Annotated[
@@ -45,7 +45,12 @@ Forbid = Annotated[
 OneWorkload = Annotated[
     str | None, Option("--workload", metavar="NAME", help="Of the file; default: its first one.")
 ]
-TuneBlocks = Annotated[int, Option("--blocks", metavar="N", min=2, max=50, help="Blocks of the screening.")]
+TuneBlocks = Annotated[
+    int,
+    Option(
+        "--blocks", metavar="N", min=2, max=50, help="Blocks of the screening: more find smaller effects."
+    ),
+]
 Confirm = Annotated[
     int, Option("--confirm", metavar="N", min=5, max=100, help="Pairs of runs of the confirmation.")
 ]
@@ -59,7 +64,8 @@ Spread = Annotated[
 Margin = Annotated[
     float, Option("--margin", metavar="PERCENT", min=0.1, max=50, help="A smaller effect does not matter.")
 ]
-Quick = Annotated[bool, Option("--quick", help="The shorter times of the file's [quick].")]
+Quick = Annotated[bool, Option("--quick", help="The shorter times that the file has for it.")]
+Output = Annotated[Path | None, Option("--output", metavar="DIR", help="The directory of the search.")]
 Seed = Annotated[int | None, Option("--seed", metavar="N", help="Another order of the runs.")]
 
 
@@ -83,12 +89,14 @@ def tune(
     overwrite: flags.Overwrite = None,
     dry_run: flags.DryRun = False,
     wait: flags.WaitForLab = False,
-    output: flags.Output = None,
+    output: Output = None,
     json: flags.Json = False,
 ) -> None:
     """Find out which settings matter, from few runs, and confirm the best ones against the baseline.
 
     All settings are changed at once by a screening design. Only the confirmation, in fresh runs, is a result.
+
+    The file's SAN, its baseline and one workload are used, not its cases. `linerate report DIR` shows the result again.
     """
     directory = Path(file)
     resumed = directory.is_dir()
@@ -267,6 +275,15 @@ def _search(
         typer.echo(f"go on with: linerate tune {directory}", err=True)
         raise
     _show(directory, record, found, json=json)
+
+
+def show_ended(directory: Path) -> None:
+    """What a search found, again. Raises UserError for one that has not ended."""
+    from linerate.tune.conduct import ended_search
+    from linerate.tune.record import TuneRecord
+
+    record = TuneRecord.open(directory)
+    _show(directory, record, ended_search(directory, record), json=False)
 
 
 def _conductor(record: TuneRecord, overwrite: list[str] | None, *, json: bool) -> Conductor:

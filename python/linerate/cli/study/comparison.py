@@ -19,8 +19,11 @@ Decided = dict[tuple[str, str], Effect]
 
 
 def decided(directory: StudyDirectory) -> Decided:
-    """Of the figures that decide, what the measured blocks show. Empty before there is anything to compare."""
-    if not directory.measured:
+    """Of the figures that decide, what the measured blocks show. Empty before there is anything to compare.
+
+    Of a stage of `linerate tune` that only chooses settings, nothing.
+    """
+    if not directory.measured or directory.search is not None:
         return {}
     try:
         judgement = judgement_of(directory, directory.study.baseline.name)
@@ -29,8 +32,10 @@ def decided(directory: StudyDirectory) -> Decided:
     return {(one.case, one.workload): one for one in judgement.primary()}
 
 
-def counted(found: Decided) -> str:
+def counted(directory: StudyDirectory, found: Decided) -> str:
     """How often each verdict was given: `3 better, 1 undecided`."""
+    if directory.search is not None:
+        return "no verdicts: the runs of all blocks are evaluated together, at the end of this stage"
     counts = Counter(effect.verdict for effect in found.values())
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "nothing to compare yet"
 

@@ -34,7 +34,7 @@ class StudyLines:
         """One line per event that a person wants to see."""
         match event:
             case StudyBegan():
-                for line in began_lines(event, self._study):
+                for line in began_lines(event, self._directory):
                     self._say(line)
             case BlockBegan():
                 self._after_block()
@@ -53,7 +53,7 @@ class StudyLines:
 
     def _after_block(self) -> None:
         if self._block:
-            self._say(f"after block {self._block}: {counted(decided(self._directory))}")
+            self._say(f"after block {self._block}: {counted(self._directory, decided(self._directory))}")
             self._say(progress_line(study_progress(self._directory)))
 
     def _step(self, step: StepDone) -> str:
@@ -64,7 +64,7 @@ class StudyLines:
         self._out.print(line, soft_wrap=True, markup=False)
 
 
-def began_lines(event: StudyBegan, study: Study) -> list[str]:
+def began_lines(event: StudyBegan, directory: StudyDirectory) -> list[str]:
     """Where the results go, how much is run and how long that takes."""
     blocks = blocks_text(event.blocks_min, event.blocks_max)
     times = span_text(event.least_s, event.most_s)
@@ -72,7 +72,8 @@ def began_lines(event: StudyBegan, study: Study) -> list[str]:
         f"study directory {event.directory}",
         f"{event.cases} cases, {plural(event.workloads, 'workload')}, {blocks}: takes {times}",
     ]
-    return [*lines, f"quick: {certainty_text(study)}"] if study.quick else lines
+    study = directory.study
+    return [*lines, f"quick: {certainty_text(study)}"] if study.quick and directory.search is None else lines
 
 
 def notice_lines(event: StudyEvent) -> list[str]:

@@ -41,7 +41,7 @@ class StudyLive(LiveOnTerminal):
         self._directory = with_entry(self._directory, event)
         match event:
             case StudyBegan():
-                self._say(*began_lines(event, self._study))
+                self._say(*began_lines(event, self._directory))
             case BlockBegan():
                 self._block = event
                 self._decided = decided(self._directory)
@@ -72,7 +72,8 @@ class StudyLive(LiveOnTerminal):
     def _render(self) -> RenderableType:
         if self._block is None:
             return Text("")
-        return Group(self._head(self._block), self._table(), Text(f"so far: {counted(self._decided)}"))
+        so_far = f"so far: {counted(self._directory, self._decided)}"
+        return Group(self._head(self._block), self._table(), Text(so_far))
 
     def _head(self, block: BlockBegan) -> RenderableType:
         run_s = self._out.get_time() - self._begun_s if self._begun else 0.0

@@ -12,12 +12,14 @@ from linerate.cli.numbers.outfile import consent_to_replace, write_file
 from linerate.errors import UserError
 from linerate.recommend import Configuration, configuration_text, recommended_configuration, table_lines
 from linerate.study import StudyDirectory
+from linerate.study.judge import refuse_choosing
 
 
 def show_recommended(
     directory: StudyDirectory, form: str | None, ports: Sequence[str], out: Path | None, overwrite: bool
 ) -> None:
     """Prints the table, or the text of a form, or writes it to a file that is not replaced unasked."""
+    refuse_choosing(directory)
     configuration = recommended_configuration(directory)
     if out is None and form is None:
         show_lines(table_lines(configuration))

@@ -163,7 +163,9 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
         for line in found:
             typer.echo(f"    {line}")
     if directory.state in ("interrupted", "failed", "incomplete"):
-        typer.echo(f"  go on with: linerate study resume {directory.path}")
+        search = directory.search
+        resume = f"tune {search}" if search is not None else f"study resume {directory.path}"
+        typer.echo(f"  go on with: linerate {resume}")
 
 
 def show_check(directory: StudyDirectory, *, json: bool) -> bool:
@@ -206,21 +208,24 @@ class _Warnings:
 
 
 def _warnings(directory: StudyDirectory) -> _Warnings:
-    from linerate.study.judge import judged
+    from linerate.study.judge import judged, missing_runs, void_runs
 
     runs: Counter[str] = Counter(step.stamp or step.state for step in directory.steps)
     if not directory.measured:
         return _Warnings(runs, [], ["nothing has been measured"], [])
-    verdicts = judged(directory)
-    open_ones = [
-        f"{one.case}, {one.workload}: {one.runs} runs"
-        for one in verdicts.repeated
-        if one.verdict == "undecided"
-    ]
+    open_ones, warnings = [], []
+    if directory.search is None:
+        verdicts = judged(directory)
+        open_ones = [
+            f"{one.case}, {one.workload}: {one.runs} runs"
+            for one in verdicts.repeated
+            if one.verdict == "undecided"
+        ]
+        warnings += [*verdicts.judgement.warnings, *verdicts.judgement.notes]
     harm = {step.directory: _harm(directory, step) for step in directory.measured.values()}
     harmed = {place: what for place, what in harm.items() if what}
-    warnings = [*verdicts.judgement.warnings, *verdicts.judgement.notes, *verdicts.void]
-    warnings += [f"{line}: no run of it" for line in verdicts.missing]
+    warnings += void_runs(directory)
+    warnings += [f"{line}: no run of it" for line in missing_runs(directory)]
     warnings += [f"{place}: {what}" for place, what in harmed.items()]
     return _Warnings(runs, open_ones, warnings, list(harmed))
 

@@ -117,6 +117,10 @@ def resume(
     from linerate.study import StudyDirectory, extend
 
     opened = StudyDirectory.open(directory)
+    if opened.search is not None:
+        raise UserError(
+            f"{directory} is a stage of `linerate tune`", f"go on with: linerate tune {opened.search}"
+        )
     if opened.state == "running":
         raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
     if blocks is None and opened.is_complete:

@@ -32,7 +32,11 @@ def exported_study(study: StudyDirectory) -> Exported:
             parts[name].append(frame.select(*place, pl.all()))
     tables = {name: pl.concat(frames, how="vertical") for name, frames in parts.items() if frames}
     verdicts = study.verdicts
-    if verdicts is None:
+    if study.search is not None:
+        notes.append(
+            f"no verdicts: this stage chose settings; linerate report {study.search} shows the result"
+        )
+    elif verdicts is None:
         notes.append(f"no verdicts yet; linerate study verdict {study.path} makes them")
     else:
         tables["verdicts"] = _verdicts(verdicts.judgement.effects)

@@ -46,7 +46,9 @@ export class StudyView {
     const { comparisons } = study;
     if (!comparisons.length) {
       byId("comparisons").replaceChildren();
-      byId("comparisons-note").textContent = "The first comparisons appear when the first block is complete.";
+      byId("comparisons-note").textContent = study.is_judged
+        ? "The first comparisons appear when the first block is complete."
+        : "This stage has no verdicts: the runs of all blocks are evaluated together, at its end.";
       return;
     }
     const last = Math.max(...comparisons.map((one) => one.blocks));
