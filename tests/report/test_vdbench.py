@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,7 @@ def output(run: RunDirectory) -> Path:
 
 def test_the_files_that_tools_look_for_are_there(run: RunDirectory, output: Path) -> None:
     wanted = {"summary", "totals", "logfile", "parmfile", "flatfile", "histogram", "sd1", "sd2", "sd3"}
+    wanted |= {"skew", "status"}
     assert {path.name for path in output.iterdir()} == {f"{name}.html" for name in wanted}
     assert "\n".join(parser.text_lines(output / "parmfile.html")[1:]).rstrip() == WORKLOAD.rstrip()
 
@@ -56,6 +59,46 @@ def test_summary_rows_hold_the_runs_figures(run: RunDirectory, output: Path) -> 
         assert float(average["queue depth"]) == pytest.approx(step.queue_depth, abs=0.06)
         assert float(average["cpu% sys+u"]) == pytest.approx(step.usage.cpu_busy_percent, abs=0.06)
         assert float(average["read pct"]) == pytest.approx(step.read_percent, abs=0.01)
+
+
+def test_the_index_of_a_report_leads_to_its_runs(output: Path) -> None:
+    for name in ("summary", "totals", "skew", "sd2"):
+        text = (output / f"{name}.html").read_text()
+        links = re.findall(r'<A HREF="#(_\d+)">(\S+)', text)
+        starts = re.findall(r'<a name="(_\d+)"></a><i><b>\S+ Starting RD=(\w+);', text)
+        assert [one[0] for one in links] == [one[0] for one in starts] == ["_1", "_2", "_3"]
+        assert [one[1] for one in starts] == ["rd1", "rd2", "rd3"]
+        assert "Link to Run Definitions:" in text
+
+
+def test_the_status_is_what_programs_read(run: RunDirectory, output: Path) -> None:
+    lines = [line.split("\t") for line in parser.text_lines(output / "status.html") if "\t" in line]
+    assert [line[1:] for line in lines if len(line) == 2] == [
+        ["Starting slaves"],
+        ["Slaves connected"],
+        ["Shutting down slaves"],
+        ["Vdbench complete"],
+    ]
+    of_first = [line[1] for line in lines if line[2:] == ["rd=rd1", "For loops: None"]]
+    assert of_first == ["Starting", "Warmup done", "Workload done", "Slaves done"]
+    assert [line[1] for line in lines if line[2:3] == ["rd=rd2"]] == [
+        "Starting",
+        "Workload done",
+        "Slaves done",
+    ]
+    times = [datetime.strptime(line[0].strip(), "%m/%d/%Y-%H:%M:%S-%Z") for line in lines]
+    assert times == sorted(times)
+    assert times[0] == run.manifest.started_at.replace(microsecond=0, tzinfo=None)
+
+
+def test_the_skew_of_volumes_adds_up(run: RunDirectory, output: Path) -> None:
+    text = (output / "skew.html").read_text()
+    rows = re.findall(r"^(sd\d|Total) +(\d+\.\d\d) ", text, re.MULTILINE)
+    assert [name for name, _ in rows] == ["sd1", "sd2", "sd3", "Total"] * 3
+    rates = [float(rate) for _, rate in rows]
+    for at, step in zip((0, 4, 8), summarise(run), strict=True):
+        assert sum(rates[at : at + 3]) == pytest.approx(rates[at + 3], abs=0.05)
+        assert rates[at + 3] == pytest.approx(step.total.iops, abs=0.01)
 
 
 def test_read_and_write_response_times_are_apart(run: RunDirectory, output: Path) -> None:
@@ -142,7 +185,7 @@ def test_strange_names_stay_inside_the_directory_and_the_text(tmp_path: Path) ->
     write_vdbench_output(run, tmp_path / "out")
     for path in (tmp_path / "out").iterdir():
         assert "<script" not in path.read_text()
-        assert "<b>" not in path.read_text()
+        assert "<b>rd" not in path.read_text()
 
 
 def test_a_run_without_steps_still_has_its_files(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ Row = dict[str, str]
 
 def text_lines(path: Path) -> list[str]:
     return html.unescape(
-        re.sub(r"</?(?:title|pre|A)[^>]*>", "", path.read_text(encoding="utf-8"))
+        re.sub(r"</?(?:title|pre|A|a|i|b)\b[^>]*>", "", path.read_text(encoding="utf-8"))
     ).splitlines()
 
 

@@ -116,24 +116,38 @@ impl RunPlan {
 }
 
 /// Distributes volumes over workers: in turn inside each network namespace, with workers in proportion to its volumes.
+/// Those of a shared queue stay together.
 fn deal(volumes: &[VolumeSpec], workers: usize) -> Vec<Vec<u32>> {
-    let mut groups: Vec<(&Option<String>, Vec<u32>)> = Vec::new();
+    let mut groups: Vec<(&Option<String>, Vec<Vec<u32>>)> = Vec::new();
     for (index, volume) in volumes.iter().enumerate() {
-        match groups.iter_mut().find(|(netns, _)| **netns == volume.netns) {
-            Some((_, group)) => group.push(index as u32),
-            None => groups.push((&volume.netns, vec![index as u32])),
+        let at = groups.iter().position(|(netns, _)| **netns == volume.netns).unwrap_or_else(|| {
+            groups.push((&volume.netns, Vec::new()));
+            groups.len() - 1
+        });
+        let group = &mut groups[at].1;
+        let queue = |of: &VolumeSpec| of.queue.as_ref().map(|queue| queue.name.clone());
+        let is_mate = |unit: &&mut Vec<u32>| queue(&volumes[unit[0] as usize]) == queue(volume);
+        match group.iter_mut().find(|unit| volume.queue.is_some() && is_mate(unit)) {
+            Some(unit) => unit.push(index as u32),
+            None => group.push(vec![index as u32]),
         }
     }
     let mut shares = vec![1; groups.len()];
-    for _ in groups.len()..workers.min(volumes.len()) {
+    let units: usize = groups.iter().map(|(_, group)| group.len()).sum();
+    for _ in groups.len()..workers.min(units) {
         let load = |at: usize| groups[at].1.len() as f64 / shares[at] as f64;
         // The first of the most loaded ones.
         if let Some(most) = (0..groups.len()).rev().max_by(|&a, &b| load(a).total_cmp(&load(b))) {
             shares[most] += 1;
         }
     }
-    let dealt = |((_, group), share): (&(_, Vec<u32>), &usize)| {
-        (0..*share).map(|nth| group.iter().copied().skip(nth).step_by(*share).collect()).collect::<Vec<_>>()
+    let dealt = |((_, group), share): (&(_, Vec<Vec<u32>>), &usize)| {
+        let of_worker = |nth| {
+            let mut own: Vec<u32> = group.iter().skip(nth).step_by(*share).flatten().copied().collect();
+            own.sort_unstable();
+            own
+        };
+        (0..*share).map(of_worker).collect::<Vec<_>>()
     };
     groups.iter().zip(&shares).flat_map(dealt).collect()
 }
@@ -173,6 +187,21 @@ mod tests {
         assert_eq!(dealt(&[a, b, a, None], 1), [vec![0, 2], vec![1], vec![3]], "never fewer than namespaces");
         assert_eq!(dealt(&[a, b, a, a], 3), [vec![0, 3], vec![2], vec![1]]);
         assert_eq!(dealt(&[a, a, b, b], 3), [vec![0], vec![1], vec![2, 3]]);
+    }
+
+    #[test]
+    fn volumes_of_a_shared_queue_have_one_worker() {
+        let volumes: Vec<_> = ["", "q", "", "q", "r", "q"]
+            .iter()
+            .enumerate()
+            .map(|(at, queue)| {
+                let queue = (!queue.is_empty()).then(|| json!({"name": queue}));
+                json!({"name": format!("v{at}"), "url": "null:1048576", "queue": queue})
+            })
+            .collect();
+        let volumes = serde_json::from_value::<Vec<VolumeSpec>>(json!(volumes)).unwrap();
+        assert_eq!(super::deal(&volumes, 2), [vec![0, 2], vec![1, 3, 4, 5]]);
+        assert_eq!(super::deal(&volumes, 8), [vec![0], vec![1, 3, 5], vec![2], vec![4]]);
     }
 
     #[test]

@@ -135,6 +135,9 @@ pub struct VolumeSpec {
     /// Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio).
     #[serde(default)]
     pub shares_device: bool,
+    /// The queue that it shares with other volumes; None: its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<SharedQueueSpec>,
     /// iSCSI: whether volumes of one target share a session.
     #[serde(default)]
     pub session: SessionUse,
@@ -154,6 +157,18 @@ pub struct VolumeSpec {
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(with = "linerate_iscsi_initiator::MultipathOptions")]
     pub multipath: MultipathOptions,
+}
+
+/// A queue of several volumes, as of diskspd's `-O`: they have `outstanding` I/Os in flight together, and each one goes
+/// to a random volume of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SharedQueueSpec {
+    /// The same for all volumes of the queue.
+    pub name: String,
+    /// How often the volume is taken, in proportion to the others.
+    #[serde(default = "one")]
+    pub weight: u32,
 }
 
 /// iSCSI session options as [`linerate_iscsi_initiator::SessionOptions`] reads them.
@@ -228,6 +243,10 @@ pub struct StreamSpec {
     pub priority: Option<u32>,
     /// I/O sizes.
     pub sizes: SizeSpec,
+    /// Several kinds of I/O that move one position, as the lines of an access specification of Iometer; none: one kind.
+    /// `sizes`, `read_percent` and the like then say what they are together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mix: Vec<MixPartSpec>,
     /// I/O sizes of writes; None: those of reads.
     #[serde(default)]
     pub write_sizes: Option<SizeSpec>,
@@ -246,6 +265,9 @@ pub struct StreamSpec {
     /// Random places are in this band, with a probability that decays from its start to its end.
     #[serde(default)]
     pub hotband: Option<RangeSpec>,
+    /// Random places by parts of the used part, each with its share; None: all are equally likely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<DistributionSpec>,
     /// Grid of random places; none = the I/O's own size.
     #[serde(default)]
     pub align_bytes: Option<u64>,
@@ -327,6 +349,22 @@ pub enum TracePlacement {
     Scale,
 }
 
+/// One kind of I/O of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MixPartSpec {
+    /// Share of the stream's I/Os.
+    pub share_percent: f64,
+    /// Its size, one of the stream's sizes.
+    pub size_bytes: u32,
+    /// Share of reads.
+    pub read_percent: f64,
+    /// Share of random places; the others follow the last I/O of any kind.
+    pub random_percent: f64,
+    /// Grid of its places.
+    pub align_bytes: u64,
+}
+
 /// I/O sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -404,6 +442,17 @@ pub enum RangeUnit {
     Percent,
     /// Bytes.
     Bytes,
+}
+
+/// Uneven random places, as of diskspd's `-rd`: parts that follow each other from the start of the used part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DistributionSpec {
+    /// The unit of the lengths.
+    pub unit: RangeUnit,
+    /// `[share, length]` pairs. The share is in percent of the random I/Os; a part with 0 gets none. Lengths in percent
+    /// add up to 100. In bytes the last one may be 0 for the rest, and parts behind the end are left out.
+    pub parts: Vec<(f64, f64)>,
 }
 
 /// The hit area: a part that is small enough to stay in the array's cache.

@@ -7,6 +7,7 @@
 
 pub(crate) mod address;
 pub(crate) mod arrival;
+pub(crate) mod mix;
 pub(crate) mod rng;
 pub(crate) mod share;
 pub(crate) mod size;
@@ -14,6 +15,7 @@ pub(crate) mod trace;
 
 use crate::{record::Op, spec::StreamSpec};
 use address::{Address, PlaceError};
+use mix::{Mix, MixPart, mix_of};
 use rng::{Chance, Rng, Use};
 use size::Sizes;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub(crate) struct Sequence {
     /// Those of writes, if they are others.
     write_sizes: Option<Box<Sizes>>,
     address: Address,
+    /// Of a stream with several kinds of I/O.
+    mix: Option<Box<Mix>>,
     /// Of a stream that stops after an amount, or that reads back.
     amount: Option<Box<Amount>>,
     /// Recorded I/Os, which are not drawn.
@@ -85,6 +89,7 @@ impl Sequence {
             sizes: Sizes::new(&spec.sizes),
             write_sizes: spec.write_sizes.as_ref().map(|sizes| Box::new(Sizes::new(sizes))),
             address: Address::new(spec, volume_bytes, block_bytes)?,
+            mix: mix_of(&spec.mix),
             rng,
             replay: None,
         })
@@ -114,8 +119,20 @@ impl Sequence {
         if self.amount.is_some() {
             return self.draw_of_amount();
         }
+        if let Some(mix) = &self.mix {
+            let part = *mix.draw(&mut self.rng);
+            return self.draw_of_part(&part);
+        }
         let is_read = self.reads.roll(&mut self.rng);
         self.draw_in(is_read)
+    }
+
+    /// The next I/O of a kind.
+    fn draw_of_part(&mut self, part: &MixPart) -> Option<Shot> {
+        let is_read = part.reads.roll(&mut self.rng);
+        let place = self.address.draw_with(part.size, is_read, (part.jump, Some(part.align)), &mut self.rng);
+        let (offset, len) = place?;
+        Some(Shot { op: if is_read { Op::Read } else { Op::Write }, offset, len })
     }
 
     /// The same for a stream that stops after an amount, or that reads back.
@@ -218,6 +235,23 @@ mod tests {
             (read.op, read.offset, read.len) == (Op::Read, write.offset, write.len)
         }));
         assert_eq!(reads.len(), writes.len());
+    }
+
+    #[test]
+    fn kinds_of_io_have_shares_and_places_of_their_own_and_one_position() {
+        let json = r#""align_bytes": 4096, "mix": [
+            {"share_percent": 25, "size_bytes": 8192, "read_percent": 100, "random_percent": 100, "align_bytes": 8192},
+            {"share_percent": 75, "size_bytes": 4096, "read_percent": 0, "random_percent": 0, "align_bytes": 4096}]"#;
+        let drawn = shots(6, 0, json);
+        let reads: Vec<&Shot> = drawn.iter().filter(|shot| shot.op == Op::Read).collect();
+        let percent = reads.len() as f64 / drawn.len() as f64 * 100.0;
+        assert!((percent - 25.0).abs() < 1.0, "{percent} % are of the first kind");
+        assert!(drawn.iter().all(|shot| (shot.len == 8192) == (shot.op == Op::Read)));
+        assert!(reads.iter().all(|shot| shot.offset % 8192 == 0));
+        let follows = |pair: &[Shot]| pair[1].offset == pair[0].offset + u64::from(pair[0].len);
+        let goes_on = drawn.windows(2).filter(|pair| pair[1].op == Op::Write).all(follows);
+        assert!(goes_on, "what is not random follows the last I/O of any kind");
+        assert!(drawn.windows(2).filter(|pair| pair[1].op == Op::Read && follows(pair)).count() < 20);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(crate) mod control;
 mod event_limit;
 mod open;
 mod pause;
+mod queue;
 pub(crate) mod recorder;
 mod slot;
 mod volume;
@@ -29,6 +30,7 @@ use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
 use linerate_smb::SmbRefusal;
 use pause::Pauses;
+use queue::SharedQueues;
 use recorder::{IoEntry, Recorder, error_message};
 use slot::IoSlot;
 use std::{
@@ -71,6 +73,7 @@ pub(crate) struct Worker<D: Driver> {
     /// The backend of each volume.
     kinds: Vec<BackendKind>,
     volumes: Vec<Volume>,
+    queues: SharedQueues,
     flows: Vec<Flow>,
     slots: Vec<IoSlot>,
     buffers: Buffers,
@@ -388,10 +391,11 @@ impl<D: Driver> Worker<D> {
         flow.in_flight -= 1;
         let stream = flow.stream;
         let pauses = flow.think.is_some_and(|think| self.pauses.begins(done.slot, think, now));
-        let volume = &mut self.volumes[slot.volume as usize];
+        let next = self.queues.next(slot.volume);
         if !pauses {
-            volume.free.push(done.slot);
+            self.volumes[next as usize].free.push(done.slot);
         }
+        let volume = &mut self.volumes[slot.volume as usize];
         if let Some(expected) = &mut volume.expected {
             let place = self.buffers.read(slot.place, slot.len).offset;
             let wrong = match slot.op {
@@ -426,7 +430,7 @@ impl<D: Driver> Worker<D> {
             }
             Err(failure) => self.io_failed(&slot, failure, now),
         }
-        self.list(slot.volume);
+        self.list(next);
     }
 
     /// Waits a short time for the I/Os in flight. They are not counted any more.

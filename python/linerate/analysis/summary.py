@@ -343,7 +343,11 @@ def outstanding_asked(spec: Mapping[str, Any]) -> int | None:
         return None
     used = {name for stream in spec.get("streams", ()) for name in stream.get("volumes", ())}
     volumes = [volume for volume in spec.get("volumes", ()) if volume.get("name") in used]
-    return sum(int(volume.get("outstanding", 0)) for volume in volumes) or None
+    # Volumes of a shared queue have its I/Os together.
+    queues = {
+        (volume.get("queue") or volume)["name"]: int(volume.get("outstanding", 0)) for volume in volumes
+    }
+    return sum(queues.values()) or None
 
 
 def rate_asked(spec: Mapping[str, Any]) -> float | None:

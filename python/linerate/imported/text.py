@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.errors import UserError
+from linerate.workload.diskspd.windows_text import text_of
 
 FILE_BYTES_MAX = 256 << 20
 LINE_CHARACTERS_MAX = 1 << 20
@@ -99,25 +100,8 @@ def read_source(path: Path) -> SourceText:
         raise UserError(
             f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "import the summary of the tool, not its logs"
         )
-    text = _decoded(path, content)
+    text = text_of(path, content)
     if not text.strip():
         raise UserError(f"{path}: the file is empty", "did the tool end before it wrote its results?")
-    if "\0" in text:
-        raise UserError(f"{path}: no text: it has NUL bytes", "save it as UTF-8, UTF-16 or ANSI")
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     return SourceText(path, hashlib.sha256(content).hexdigest(), plain)
-
-
-def _decoded(path: Path, content: bytes) -> str:
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return content.decode("utf-16")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{path}: byte {error.start}: no UTF-16, though it begins with its mark",
-                "copy the file again",
-            ) from error
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")

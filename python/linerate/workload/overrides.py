@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 
 from linerate.errors import UserError
 from linerate.model import Model
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.multipath import MultipathTable, PathTable, contradiction, filled_paths
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan
 from linerate.workload.spec import (
@@ -181,9 +182,12 @@ class Overrides:
         return plan.changed(lambda run: self._change(run, made), self.notices)
 
     def _change(self, run: PlannedRun, made: dict[int, VolumeSpec]) -> PlannedRun:
-        spec = self._with_times(run.spec)
-        ends_when_done = not spec.warmup_s and replace(run, spec=spec).ends_when_done
-        timing_text = run.timing_text if spec == run.spec or ends_when_done else ""
+        spec = self._with_times(run)
+        # A time ends a run before its work does, but not the making of a file structure.
+        ends_when_done = run.ends_when_done and (
+            self.elapsed_s is None or isinstance(run.spec, FilesLoadSpec)
+        )
+        keeps_text = spec == run.spec or (ends_when_done and not spec.warmup_s)
         update: dict[str, Any] = {"volumes": self._volumes(spec.volumes, made)}
         for key in ("seed", "verify", "workers", "cpus", "driver", "wait"):
             if (value := getattr(self, key)) is not None:
@@ -196,20 +200,23 @@ class Overrides:
         return replace(
             run,
             spec=spec.model_copy(update=update),
-            timing_text=timing_text,
+            timing_text=run.timing_text if keeps_text else "",
+            ends_when_done=ends_when_done,
             pause_s=pause_s,
             warnings=warnings,
         )
 
-    def _with_times(self, spec: RunSpec) -> RunSpec:
+    def _with_times(self, run: PlannedRun) -> RunSpec:
         """New times; warm-up and elapsed stay multiples of the interval, a warm-up of one interval stays
         one."""
+        spec = run.spec
         changes = (self.time_scale, self.warmup_s, self.elapsed_s, self.interval_s)
         if all(change is None for change in changes):
             return spec
         scale = self.time_scale or 1.0
         one_interval = spec.warmup_s == spec.interval_s
-        elapsed_s = spec.elapsed_s * scale if self.elapsed_s is None else self.elapsed_s
+        scaled_s = spec.elapsed_s if run.ends_when_done else spec.elapsed_s * scale
+        elapsed_s = scaled_s if self.elapsed_s is None else self.elapsed_s
         interval_s = self.interval_s or min(spec.interval_s, elapsed_s / 2, max(1.0, spec.interval_s * scale))
         warmup_s = spec.warmup_s * scale if self.warmup_s is None else self.warmup_s
         if one_interval and self.warmup_s is None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from linerate.workload.files import FilesLoadSpec
 from linerate.workload.hosts import LoadHosts
 from linerate.workload.spec import RATE_IOPS_MAX, OpenArrival, RunSpec, StreamSpec
 
@@ -114,15 +113,10 @@ class PlannedRun:
     """Of a configuration of Iometer."""
     trace: CompiledTrace | None = None
     """The trace that it replays; its file is there as long as this is."""
+    ends_when_done: bool = False
+    """Its work ends it, at a time that is not known before; `spec.elapsed_s` is then longer than it takes."""
     source: str = ""
     """`file:line` of the run's definition."""
-
-    @property
-    def ends_when_done(self) -> bool:
-        """Its work ends it, at a time that is not known before."""
-        if isinstance(self.spec, FilesLoadSpec) and self.spec.files.elapsed_s is None:
-            return True
-        return self.spec.elapsed_s == UNTIL_DONE_S
 
     @property
     def banner(self) -> str:

@@ -198,6 +198,16 @@ class MultipathSpec(FrozenSpec):
     """How long I/O waits when no path is left; null: for ever, 0: it fails at once."""
 
 
+class SharedQueue(FrozenSpec):
+    """A queue of several volumes: they have `outstanding` I/Os in flight together, and each one goes to a random volume
+    of them (diskspd's -O)."""
+
+    name: str = Field(min_length=1)
+    """The same for all volumes of the queue."""
+    weight: PositiveInt = 1
+    """How often the volume is taken, in proportion to the others."""
+
+
 class VolumeSpec(FrozenSpec):
     """A volume under load: where it is and how it is opened."""
 
@@ -230,6 +240,8 @@ class VolumeSpec(FrozenSpec):
     """Each write is on stable storage before it completes (FUA, O_DSYNC, write through)."""
     shares_device: bool = False
     """Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio)."""
+    queue: SharedQueue | None = None
+    """The queue that it shares with other volumes; null: its own."""
     session: Literal["own", "shared"] = "own"
     """own: one iSCSI session for this volume; shared: one per target and worker."""
     iscsi: SessionSpec = SessionSpec()
@@ -250,6 +262,8 @@ class VolumeSpec(FrozenSpec):
             del values["paths"], values["multipath"]
         if not self.shares_device:
             values.pop("shares_device", None)
+        if self.queue is None:
+            values.pop("queue", None)
         return values
 
     @field_serializer("secret", "mutual_secret")
@@ -280,6 +294,20 @@ class SizeRange(FrozenSpec):
     align_bytes: PositiveInt = 512
 
 
+class MixPart(FrozenSpec):
+    """One kind of I/O of a stream."""
+
+    share_percent: Percent
+    """Share of the stream's I/Os."""
+    size_bytes: PositiveInt
+    """Its size, one of the stream's sizes."""
+    read_percent: Percent
+    random_percent: Percent
+    """Share of random places; the others follow the last I/O of any kind."""
+    align_bytes: PositiveInt
+    """Grid of its places."""
+
+
 Sizes = Annotated[SizeMix | SizeRange, Field(discriminator="kind")]
 
 
@@ -298,6 +326,15 @@ class VolumeRegion(FrozenSpec):
     end: PositiveFloat
 
 
+class PlaceDistribution(FrozenSpec):
+    """Uneven random places (diskspd's -rd): parts that follow each other from the start of the used part."""
+
+    unit: Literal["percent", "bytes"]
+    parts: tuple[tuple[Percent, NonNegativeFloat], ...] = Field(min_length=1)
+    """(share, length): percent of the random I/Os, 0 for none, and how long the part is. Lengths in percent add up to
+    100; in bytes the last one may be 0 for the rest, and parts behind the end are left out."""
+
+
 class HitArea(FrozenSpec):
     """A small area at the start of each volume that is meant to sit in the array's cache."""
 
@@ -310,7 +347,7 @@ class HitArea(FrozenSpec):
 
 _RARE = (
     *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes", "read_back"),
-    *("think_time", "dedup", "trace"),
+    *("think_time", "dedup", "trace", "distribution", "mix"),
 )
 """Keys of a stream that few workload files use."""
 
@@ -365,6 +402,9 @@ class StreamSpec(FrozenSpec):
     priority: PositiveInt | None = None
     """Rank among streams, 1 first."""
     sizes: Sizes = SizeMix(parts=((4096, 100.0),))
+    mix: tuple[MixPart, ...] = ()
+    """Several kinds of I/O that move one position, as the lines of an access specification of Iometer; `sizes`,
+    `read_percent` and the like then say what they are together."""
     write_sizes: Sizes | None = None
     """Sizes of writes; null: those of reads."""
     read_percent: Percent = 100.0
@@ -377,6 +417,8 @@ class StreamSpec(FrozenSpec):
     """Part of each volume that is used."""
     hotband: VolumeRegion | None = None
     """Part of each volume in which the access probability decays with distance."""
+    distribution: PlaceDistribution | None = None
+    """Random places by parts, each with its share; null: all are equally likely."""
     align_bytes: PositiveInt | None = None
     """Grid of random offsets; null: the I/O's size."""
     hit_area: HitArea | None = None
@@ -410,7 +452,7 @@ class StreamSpec(FrozenSpec):
         return {
             key: value
             for key, value in values.items()
-            if key not in _RARE or value != type(self).model_fields[key].default
+            if key not in _RARE or (value != type(self).model_fields[key].default and value != [])
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from linerate.analysis.summary import outstanding_asked
 from linerate.errors import UserError
 from linerate.workload import Overrides, load_workload
 from linerate.workload.diskspd.documentation import page
@@ -120,6 +121,49 @@ def test_threads_in_all_have_ios_on_every_target() -> None:
     assert [(one.name, one.outstanding) for one in spec.volumes] == [("disk1", 12), ("disk2", 12)]
 
 
+def test_threads_with_a_queue_for_all_targets() -> None:
+    plan = command("diskspd -F3 -O4 -o9 -r a b")
+    spec = only_run(plan)
+    found = [(one.name, one.outstanding, one.queue and one.queue.name) for one in spec.volumes]
+    assert found == [("disk1", 12, "all"), ("disk2", 12, "all")]
+    assert outstanding_asked(spec.model_dump(mode="json")) == 12
+    # Threads with positions of their own have a queue each.
+    spec = only_run(command("diskspd -F2 -O4 a b"))
+    found = [(one.name, one.outstanding, one.queue and one.queue.name) for one in spec.volumes]
+    assert found == [
+        ("disk1.t1", 4, "t1"),
+        ("disk1.t2", 4, "t2"),
+        ("disk2.t1", 4, "t1"),
+        ("disk2.t2", 4, "t2"),
+    ]
+    assert outstanding_asked(spec.model_dump(mode="json")) == 8
+
+
+def test_a_queue_of_one_target_is_its_own() -> None:
+    (volume,) = only_run(command("diskspd -F3 -O4 -r a")).volumes
+    assert (volume.outstanding, volume.queue) == (12, None)
+    alone = command("diskspd -O7 -o3 -t2 -r a")
+    assert only_run(alone).volumes[0].outstanding == 6
+    assert any("-O has no effect without -F" in notice.message for notice in alone.warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "unit", "parts"),
+    [
+        ("-rdpct90/10:0/10:5/20", "percent", ((90, 10), (0, 10), (5, 20), (5, 60))),
+        ("-rdpct60/50:40/50", "percent", ((60, 50), (40, 50))),
+        ("-rdpct95/5:4/10", "percent", ((95, 5), (4, 10), (1, 85))),
+        ("-rdabs90/10G:0/10G:5/20G", "bytes", ((90, 10 * GIB), (0, 10 * GIB), (5, 20 * GIB), (5, 0))),
+        ("-rdabs100/1024b", "bytes", ((100, 4 * MIB),)),
+    ],
+)
+def test_uneven_random_places(options: str, unit: str, parts: tuple[tuple[int, int], ...]) -> None:
+    for line in (f"diskspd -b4K -r {options} x", f"diskspd {options} -rs20 -w100 -b4K x"):
+        (stream,) = only_run(command(line)).streams
+        assert stream.distribution is not None
+        assert (stream.distribution.unit, stream.distribution.parts) == (unit, parts)
+
+
 def test_a_rate_counts_per_thread_and_target() -> None:
     for option in ("-g1000i", "-g8192"):  # 8192 bytes per ms are 1000 I/Os of 8 KiB per second
         (step,) = command(f"diskspd -b8K -r {option} -t2 a b").plain_steps
@@ -181,9 +225,28 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
     ("line", "words"),
     [
         ("diskspd -q3 x", "-q3: diskspd has no such option"),
-        ("diskspd -rd90/10 x", "-rd90/10 is not supported"),
-        ("diskspd -Xprofile.xml", "the profile runs by itself"),
-        ("diskspd -O4 x", "a queue that several targets share"),
+        ("diskspd -r -rd90/10 x", "-rd90/10: no distribution"),
+        ("diskspd -rdpct90/10 x", "-rdpct90/10 without random I/O"),
+        ("diskspd -r -rdpct90 x", "-rd: 90: no part"),
+        ("diskspd -r -rdpct101/10 x", "-rd: 101/10: no part"),
+        ("diskspd -r -rdpct90/0 x", "-rd: 90/0: no part"),
+        ("diskspd -r -rdpct50/10: x", "-rd: : no part"),
+        ("diskspd -r -rdpct60/10:60/10 x", "120 % of the I/Os, which diskspd refuses"),
+        ("diskspd -r -rdpct90/60:5/40 x", "95 % of the I/Os in 100 % of the target"),
+        ("diskspd -r -rdpct100/60 x", "100 % of the I/Os in 60 % of the target"),
+        ("diskspd -r -rdpct50/60:50/60 x", "100 % of the I/Os in 120 % of the target"),
+        ("diskspd -b64K -r4K -rdabs50/16K x", "a part of 16,384 bytes is less than an I/O"),
+        ("diskspd -b4K -r -rdabs50/10000 x", "a part of 10,000 bytes, on a grid of 4,096"),
+        ("diskspd -b4K -r -rdabs50/0 x", "-rd: 50/0: no part"),
+        ("diskspd -Xmissing.xml", "-Xmissing.xml: missing.xml: No such file"),
+        ("diskspd -Xp.xml -b8K", "-b8K with -X, which diskspd refuses"),
+        ("diskspd -b8K -Xp.xml x", "-b8K with -X, which diskspd refuses"),
+        ("diskspd -Xp.xml -Xq.xml", "-X twice, which diskspd refuses"),
+        ("diskspd -Rpxml -Xp.xml", "makes no load"),
+        ("diskspd -Xp.xml x -d5", "an option behind a target"),
+        ("diskspd -F2 -O0 a b", "-O0: I/Os in flight 0"),
+        ("diskspd -F2 -O4 -r -g100 a b", "-O with -g, which diskspd refuses"),
+        ("diskspd -F2 -O1 -i2 -j5 a b", "-O with -j, which diskspd refuses"),
         ("diskspd -s4K x", "less than an I/O, so that they overlap"),
         ("diskspd -s100000 x", "not a multiple of 512"),
         ("diskspd -Zabc x", "'abc': no size"),

@@ -97,8 +97,11 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
         ("<TimeSpans>", "<TimeSpans><Span/>", "p.xml:4: TimeSpans has no element Span"),
         ("<Path>*1</Path>", "", "a target without a path"),
         ("<Duration>60", "<Duration>1m", "p.xml:5: diskspd: duration s '1m'"),
-        ("<RequestCount>16", "<Distribution/><RequestCount>16", "Distribution (-rd) is not supported"),
-        ("<RandSeed>", "<RequestCount>4</RequestCount><RandSeed>", "-O4 is not supported"),
+        ("<RequestCount>16", "<Distribution/><RequestCount>16", "p.xml:25: Distribution needs one element"),
+        ("<RequestCount>16", "<FlushType>x</FlushType><RequestCount>16", "FlushType (-N) is not supported"),
+        ("<Weight>1", "<Weight>-1", "Weight -1"),
+        ("<Path>*1", "<Path>*0", "*0: no template"),
+        ("<Path>*1", "<Path>*x", "*x: no template"),
         ("<DisableOSCache>true", "<DisableOSCache>yes", "DisableOSCache yes"),
         ("<Pattern>random", "<Pattern>odd", "Pattern odd"),
         ("<Path>*1", "<Path>" + "<a>" * 20, "too deep"),
@@ -116,6 +119,89 @@ def test_a_document_type_is_refused(script: ReadScript) -> None:
     text = '<?xml version="1.0"?><!DOCTYPE Profile [<!ENTITY a "b">]><Profile/>'
     with pytest.raises(UserError, match="an XML or HTML file"):
         script(text, name="p.xml")
+
+
+def distribution(kind: str, *parts: tuple[object, object]) -> str:
+    ranges = "".join(f'<Range IO="{share}">{length}</Range>' for share, length in parts)
+    return f"<Distribution><{kind}>{ranges}</{kind}></Distribution>"
+
+
+@pytest.mark.parametrize(
+    ("element", "parts"),
+    [
+        # The distribution of VM Fleet's profile General, and how diskspd -Rpxml writes it.
+        (distribution("Percent", (95, 5), (4, 10)), ((95, 5), (4, 10), (1, 85))),
+        (distribution("Percent", (95, 5), (4, 10), (1, 85)), ((95, 5), (4, 10), (1, 85))),
+        (distribution("Absolute", (90, 1 << 30)), ((90, 1 << 30), (10, 0))),
+        (distribution("Absolute", (90, 1 << 30), (10, 0)), ((90, 1 << 30), (10, 0))),
+        (distribution("Absolute", (100, 0)), None),
+    ],
+)
+def test_a_distribution(
+    script: ReadScript, element: str, parts: tuple[tuple[float, float], ...] | None
+) -> None:
+    (run,) = script(profile().replace("<ThreadStride>", f"{element}<ThreadStride>"), name="p.xml").steps()
+    found = run.spec.streams[0].distribution
+    assert (found and found.parts) == parts
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        (distribution("Percent", (95, 5), (4, 95)), "99 % of the I/Os in 100 % of the target"),
+        (distribution("Percent", ("", 5)), "no part of a distribution"),
+        (distribution("Percent", (10, "x")), "no part of a distribution"),
+        (distribution("Absolute", (10, 0), (90, 1 << 20)), "no part of a distribution"),
+        (distribution("Other", (10, 5)), "needs one element Percent or Absolute"),
+        (distribution("Percent", (50, 50)) + distribution("Percent", (60, 50)), "Distribution twice"),
+        ("<Distribution><Percent/></Distribution>", "needs one element Percent or Absolute"),
+    ],
+)
+def test_a_distribution_that_diskspd_refuses(script: ReadScript, element: str, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        script(profile().replace("<ThreadStride>", f"{element}<ThreadStride>"), name="p.xml")
+    assert words in caught.value.message
+
+
+def test_targets_of_a_shared_queue_have_their_weights(script: ReadScript) -> None:
+    text = profile(one("a") + one("b").replace("<Weight>1", "<Weight>3"))
+    text = text.replace("<ThreadCount>0", "<RequestCount>4</RequestCount><ThreadCount>2")
+    text = text.replace("<ThreadsPerFile>4", "<ThreadsPerFile>1")
+    (run,) = script(text, name="p.xml").steps()
+    queues = [volume.queue for volume in run.spec.volumes]
+    assert [(queue.name, queue.weight) for queue in queues if queue] == [("all", 1), ("all", 3)]
+    assert [volume.outstanding for volume in run.spec.volumes] == [8, 8]
+    with pytest.raises(UserError, match="a target of Weight 0"):
+        script(text.replace("<Weight>3", "<Weight>0"), name="p.xml")
+
+
+def test_a_command_runs_a_profile(script: ReadScript) -> None:
+    Path("set").mkdir()
+    Path("set", "p.xml").write_text(profile(one("*1") + one("*2")))
+    line = "diskspd.exe -Xset\\p.xml -d5 -W2 -z3 -Rxml E:\\a.dat F:\\b.dat\n"
+    plan = script("diskspd -b8K -r x\n" + line)
+    first, second = plan.steps()
+    assert first.spec.streams[0].random_percent == 100
+    assert (second.spec.elapsed_s, second.spec.warmup_s, second.spec.seed) == (5, 2, 3)
+    assert second.source == "set/p.xml:5"
+    assert not any("given twice" in notice.message for notice in plan.warnings)
+    (alone,) = command("diskspd -Xset/p.xml").steps()
+    assert (alone.spec.elapsed_s, alone.spec.seed) == (60, 7)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("diskspd -Xp.xml a b", "b: the profile has no template *2, which diskspd refuses"),
+        ("diskspd -Xq.xml a", "*2: the command has no target with this number, which diskspd refuses"),
+    ],
+)
+def test_targets_that_do_not_fit_the_templates(script: ReadScript, line: str, words: str) -> None:
+    Path("p.xml").write_text(profile(one("*1")))
+    Path("q.xml").write_text(profile(one("*1") + one("*2")))
+    with pytest.raises(UserError) as caught:
+        script(line + "\n")
+    assert words in caught.value.message
 
 
 def test_targets_that_differ_are_refused(script: ReadScript) -> None:

@@ -116,7 +116,12 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
         (b"diskspd -b8K x ^\n" * 40_000, "a line of"),
         (b"echo\n" + b"diskspd -b8K " * 800_000, "t.cmd:2: a line of"),
         (b"for %%a in (" + b"1 " * 12_000 + b") do diskspd -o%%a x\n", "more than 10,000 turns"),
-        ("diskspd -b8K x\n".encode("utf-16")[:-7], "no size"),
+        (
+            "diskspd -b8K x\n".encode("utf-16")[:-7],
+            "t.cmd: byte 24: no UTF-16, though it begins with its mark",
+        ),
+        (b"\xff\xfe" + "diskspd -b8K \ud800x\n".encode("utf-16-le", "surrogatepass"), "no UTF-16"),
+        ("diskspd -b8K x\n".encode("utf-16-le"), "NUL bytes"),
         (b"for /l %%a in (1,1,99999) do diskspd -o%%a x\n", "more than 10,000 turns"),
         (b"rem" + b" " * FILE_BYTES_MAX, "more than 16 MiB"),
         (b"diskspd -t99 -q1 x\ndiskspd -w900 x\n", "t.cmd:2: "),

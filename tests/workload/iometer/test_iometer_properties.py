@@ -28,11 +28,11 @@ PERCENT = st.integers(0, 100)
 
 @st.composite
 def specifications(draw: st.DrawFn, name: str) -> Spec:
-    """Lines that Linerate takes: with one share of random places and one grid."""
+    """Lines that Linerate takes: without pauses."""
     cuts = sorted(draw(st.lists(st.integers(1, 99), max_size=3, unique=True)))
     shares = [end - start for start, end in zip([0, *cuts], [*cuts, 100], strict=True)]
-    jump, align = draw(PERCENT), draw(st.sampled_from((0, 512)))
-    lines = [(draw(SIZES), share, draw(PERCENT), jump, 0, 1, align, 0) for share in shares]
+    aligns = st.sampled_from((0, 512, 4096))
+    lines = [(draw(SIZES), share, draw(PERCENT), draw(PERCENT), 0, 1, draw(aligns), 0) for share in shares]
     return Spec(name, lines)
 
 
@@ -79,7 +79,10 @@ def test_what_a_writer_says_is_what_is_run(icf: Icf) -> None:
         for worker, stream in zip(active, run.spec.streams, strict=True):
             lines = specs[worker.specs[nth]].lines
             assert len(stream.volumes) == len(worker.targets)
-            assert stream.random_percent == lines[0][3]
+            assert stream.random_percent == pytest.approx(sum(line[1] * line[3] for line in lines) / 100)
+            kinds = [(part.size_bytes, part.share_percent, part.random_percent) for part in stream.mix]
+            assert kinds in ([], [(line[0], line[1], line[3]) for line in lines])
+            assert kinds or len({line[3] for line in lines}) == 1
             assert stream.read_percent == pytest.approx(sum(line[1] * line[2] for line in lines) / 100)
             for sizes, side in ((stream.sizes, 1), (stream.write_sizes or stream.sizes, 0)):
                 weights: dict[int, float] = {}

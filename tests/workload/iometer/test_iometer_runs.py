@@ -155,6 +155,35 @@ def test_sequential_ios_that_do_not_fill_the_grid_leave_the_rest_out(icf: ReadIc
     assert only_run(icf(one((512, 100, 100, 0, 0, 1, 4096, 0)))).streams[0].align_bytes == 4096
 
 
+def test_lines_have_random_places_and_grids_of_their_own(icf: ReadIcf) -> None:
+    # Three lines of the kind of Iometer's `All in one`, which has 24 of them.
+    lines = (
+        (512, 50, 100, 0, 0, 1, 0, 0),
+        (4096, 30, 75, 100, 0, 1, 4096, 0),
+        (32768, 20, 0, 50, 0, 1, 0, 0),
+    )
+    plan = icf(one(*lines))
+    (stream,) = only_run(plan).streams
+    found = [
+        (part.size_bytes, part.share_percent, part.read_percent, part.random_percent, part.align_bytes)
+        for part in stream.mix
+    ]
+    assert found == [(512, 50, 100, 0, 512), (4096, 30, 75, 100, 4096), (32768, 20, 0, 50, 512)]
+    assert (stream.read_percent, stream.random_percent, stream.align_bytes) == (72.5, 40, 4096)
+    sizes = (stream.sizes, stream.write_sizes)
+    assert all(isinstance(one, SizeMix) for one in sizes)
+    assert {size for one in sizes if isinstance(one, SizeMix) for size, _ in one.parts} == {512, 4096, 32768}
+    assert any("random places are on sectors" in str(notice) for notice in plan.warnings)
+
+
+def test_lines_with_one_kind_of_places_are_one_kind_of_io(icf: ReadIcf) -> None:
+    for lines in (
+        (PLAIN, (8192, 50, 0, 100, 0, 1, 4096, 0)),
+        ((4096, 50, 100, 0, 0, 1, 0, 0), (8192, 50, 100, 0, 0, 1, 4096, 0)),  # whole I/Os follow each other
+    ):
+        assert only_run(icf(one(*lines))).streams[0].mix == ()
+
+
 @pytest.mark.parametrize(("burst", "after_ios"), [(0, 1), (1, 1), (4, 4)])
 def test_a_delay_is_a_pause_of_the_one_io_in_flight(icf: ReadIcf, burst: int, after_ios: int) -> None:
     (stream,) = only_run(icf(one((4096, 100, 100, 100, 10, burst, 4096, 0)))).streams
@@ -163,18 +192,9 @@ def test_a_delay_is_a_pause_of_the_one_io_in_flight(icf: ReadIcf, burst: int, af
 
 PLAIN = (4096, 50, 100, 100, 0, 1, 4096, 0)
 REFUSED = {
-    "random places of some lines": (
-        one(PLAIN, (4096, 50, 100, 0, 0, 1, 4096, 0)),
-        "% random 0 is not supported",
-    ),
-    "several grids": (one(PLAIN, (4096, 50, 100, 100, 0, 1, 0, 0)), "align 512 is not supported"),
     "a delay of some lines": (one(PLAIN, (4096, 50, 100, 100, 5, 1, 4096, 0)), "delay 5 is not supported"),
     "bursts of several lines": (one(PLAIN, (4096, 50, 100, 100, 0, 4, 4096, 0)), "burst 4 is not supported"),
     "a reply": (one((4096, 100, 100, 100, 0, 1, 4096, 512)), "reply 512 is not supported"),
-    "a grid wider than I/Os of a mix": (
-        one((512, 100, 100, 50, 0, 1, 4096, 0)),
-        "align 4096 is not supported",
-    ),
     "a delay with several I/Os": (
         one((4096, 100, 100, 100, 5, 1, 4096, 0), outstanding=2),
         "delay 5 of Worker 1 with 2 I/Os in flight is not supported",

@@ -2,8 +2,8 @@
 
 use super::options::{multipath_options, session_options, smb_options};
 use super::{
-    ArrivalSpec, DedupSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse, SizeSpec, StreamSpec,
-    VerifyMode, VolumeSpec,
+    ArrivalSpec, DedupSpec, DistributionSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse,
+    ShareMode, SizeSpec, StreamSpec, VerifyMode, VolumeSpec,
 };
 use std::collections::HashSet;
 use thiserror::Error;
@@ -56,6 +56,7 @@ impl RunSpec {
             stream.check(&format!("streams.{}", stream.name), &self.volumes)?;
         }
         self.check_shares()?;
+        self.check_queues()?;
         let closed = self.arrival == ArrivalSpec::Closed;
         require(
             closed || self.streams.iter().all(|stream| stream.think_time.is_none()),
@@ -84,6 +85,32 @@ impl RunSpec {
             )?;
         }
         Ok(())
+    }
+
+    /// Slots of a shared queue change their volume, so no volume of one may run out of I/Os or wait for their times.
+    fn check_queues(&self) -> Result<(), SpecError> {
+        for volume in &self.volumes {
+            let Some(queue) = &volume.queue else { continue };
+            let key = format!("volumes.{}.queue", volume.name);
+            require(queue.weight > 0, &key, "the weight must be above 0")?;
+            let is_same = |other: &VolumeSpec| {
+                (&other.netns, other.outstanding) == (&volume.netns, volume.outstanding)
+                    || other.queue.as_ref().is_none_or(|other| other.name != queue.name)
+            };
+            let same = self.volumes.iter().all(is_same);
+            require(same, &key, "its volumes need the same outstanding and the same netns")?;
+            let streams = self.streams.iter().filter(|stream| stream.volumes.contains(&volume.name));
+            let is_steady = |stream: &StreamSpec| {
+                !stream.stops() && stream.rate_iops.is_none() && stream.think_time.is_none()
+            };
+            let are_steady = streams.clone().count() > 0 && streams.clone().all(is_steady);
+            require(are_steady, &key, "needs streams, and only such without an end, a rate or a pause")?;
+        }
+        let is_plain = self.arrival == ArrivalSpec::Closed
+            && self.verify == VerifyMode::Off
+            && self.shares == ShareMode::Uncontrolled;
+        let has_queues = self.volumes.iter().any(|volume| volume.queue.is_some());
+        require(!has_queues || is_plain, "volumes.queue", "not with a rate, verify, or shares that are kept")
     }
 
     fn check_shares(&self) -> Result<(), SpecError> {
@@ -193,6 +220,8 @@ impl StreamSpec {
         self.check_of_fio(key)?;
         self.dedup.map_or(Ok(()), |dedup| dedup.check(&format!("{key}.dedup")))?;
         self.check_trace(key)?;
+        self.check_distribution(key)?;
+        self.check_mix(key)?;
         let hit_is_whole = self.hit_area.is_none_or(|hit| hit.bytes >= u64::from(self.largest_io_bytes()));
         require(hit_is_whole, &format!("{key}.hit_area.bytes"), "must hold at least one I/O")?;
         for (name, range) in [("range", &self.range), ("hotband", &self.hotband)] {
@@ -245,6 +274,69 @@ impl StreamSpec {
         require(trace.ios > 0, &format!("{key}.ios"), "must not be 0")?;
         require(trace.span_bytes > 0, &format!("{key}.span_bytes"), "must not be 0")?;
         between(&format!("{key}.time_scale"), trace.time_scale, 1e-6, 1e6)
+    }
+}
+
+impl StreamSpec {
+    /// Kinds of I/O have one position and nothing else together.
+    fn check_mix(&self, key: &str) -> Result<(), SpecError> {
+        if self.mix.is_empty() {
+            return Ok(());
+        }
+        let key = format!("{key}.mix");
+        let total: f64 = self.mix.iter().map(|part| part.share_percent).sum();
+        require((total - 100.0).abs() < 0.5, &key, &format!("the shares add up to {total} instead of 100"))?;
+        for part in &self.mix {
+            for percent in [part.share_percent, part.read_percent, part.random_percent] {
+                between(&key, percent, 0.0, 100.0)?;
+            }
+            let fits = (1..=self.largest_io_bytes()).contains(&part.size_bytes)
+                && (1..=self.grid_bytes()).contains(&part.align_bytes);
+            require(fits, &key, "a part is larger than the largest of sizes, or its grid than align_bytes")?;
+        }
+        let alone = self.distribution.is_none()
+            && self.hotband.is_none()
+            && self.hit_area.is_none()
+            && self.stride.is_none()
+            && !self.separate_directions
+            && self.ios_per_place == 1
+            && !self.stops();
+        require(
+            alone,
+            &key,
+            "only of a stream without an end, stride, hotband, hit_area, distribution and the like",
+        )
+    }
+
+    fn check_distribution(&self, key: &str) -> Result<(), SpecError> {
+        let Some(distribution) = &self.distribution else { return Ok(()) };
+        let key = format!("{key}.distribution");
+        let alone = self.hotband.is_none() && self.hit_area.is_none() && self.stride.is_none();
+        require(alone, &key, "not together with hotband, hit_area or stride")?;
+        distribution.check(&key)
+    }
+}
+
+impl DistributionSpec {
+    fn check(&self, key: &str) -> Result<(), SpecError> {
+        require(!self.parts.is_empty(), key, "at least one [share, length] pair is needed")?;
+        let is_in_percent = self.unit == RangeUnit::Percent;
+        let (shares, lengths): (Vec<f64>, Vec<f64>) = self.parts.iter().copied().unzip();
+        require(shares.iter().all(|share| *share >= 0.0), key, "shares must not be negative")?;
+        let total: f64 = shares.iter().sum();
+        require((total - 100.0).abs() < 0.5, key, &format!("the shares add up to {total} instead of 100"))?;
+        let may_be_zero = |nth: usize| !is_in_percent && nth + 1 == lengths.len();
+        let are_positive = lengths
+            .iter()
+            .enumerate()
+            .all(|(nth, &length)| length > 0.0 || (length == 0.0 && may_be_zero(nth)));
+        require(are_positive, key, "lengths must be above 0; in bytes the last one may be 0")?;
+        let sum: f64 = lengths.iter().sum();
+        require(
+            if is_in_percent { (sum - 100.0).abs() < 1e-6 } else { sum < 2_f64.powi(62) },
+            key,
+            &format!("the lengths add up to {sum}; in percent 100 is needed, in bytes less than 2^62"),
+        )
     }
 }
 

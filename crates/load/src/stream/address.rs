@@ -4,10 +4,12 @@
 //! second at the volume's start; no I/O crosses the boundary.
 
 mod area;
+mod distribution;
 
 use super::rng::{Chance, Rng};
 use crate::spec::{RangeUnit, StreamSpec};
 use area::Area;
+use distribution::Distribution;
 
 pub(crate) use area::PlaceError;
 
@@ -16,6 +18,8 @@ pub(crate) use area::PlaceError;
 pub(crate) struct Address {
     area: Area,
     band: Option<Area>,
+    /// Of a stream whose random places are uneven.
+    distribution: Option<Box<Distribution>>,
     hit: Option<Hit>,
     jump: Chance,
     stride: Option<(u64, u64)>,
@@ -23,6 +27,8 @@ pub(crate) struct Address {
     block: u64,
     stop_at_end: bool,
     ios_per_place: u32,
+    /// Several kinds of I/O move the cursors.
+    is_mixed: bool,
     /// I/Os that still follow at the current random place.
     left_at_place: u32,
     cursors: Cursors,
@@ -73,10 +79,14 @@ impl Address {
             }
             _ => (None, whole),
         };
-        let grid = spec.align_bytes.unwrap_or(largest);
+        let grid = spec.grid_bytes();
         for part in [Some(&area), band.as_ref(), hit.as_ref().map(|hit| &hit.area)].into_iter().flatten() {
             part.must_hold(largest, grid)?;
         }
+        let distribution = match &spec.distribution {
+            Some(parts) => Some(Box::new(Distribution::new(parts, &area, largest, grid)?)),
+            None => None,
+        };
         let mut cursors = Cursor::divide(area.len(), spec.cursors, largest)?;
         if !spec.stop_at_end {
             cursors.iter_mut().for_each(|cursor| cursor.keep_off_joint(area.joint(), largest));
@@ -84,6 +94,7 @@ impl Address {
         Ok(Self {
             area,
             band,
+            distribution,
             hit,
             jump: Chance::percent(if spec.stop_at_end { 0.0 } else { spec.random_percent }),
             stride: spec.stride.map(|stride| (stride.min_bytes, stride.max_bytes)),
@@ -91,6 +102,7 @@ impl Address {
             block,
             stop_at_end: spec.stop_at_end,
             ios_per_place: spec.ios_per_place,
+            is_mixed: !spec.mix.is_empty(),
             left_at_place: 0,
             write_cursors: spec
                 .separate_directions
@@ -102,17 +114,28 @@ impl Address {
     /// The place of the next I/O of up to `size` bytes: offset in the volume and size (smaller only for the last piece
     /// before an end where the stream stops). `None`: the stream has reached its end on this volume.
     pub(crate) fn draw(&mut self, size: u32, is_read: bool, rng: &mut Rng) -> Option<(u64, u32)> {
+        self.draw_with(size, is_read, (self.jump, self.align), rng)
+    }
+
+    /// The same with the share of random places and the grid of a kind of I/O.
+    pub(crate) fn draw_with(
+        &mut self,
+        size: u32,
+        is_read: bool,
+        (jump, align): (Chance, Option<u64>),
+        rng: &mut Rng,
+    ) -> Option<(u64, u32)> {
         let bytes = u64::from(size);
-        let grid = self.align.unwrap_or(bytes);
+        let grid = align.unwrap_or(bytes);
         if let Some(hit) = &self.hit
             && (if is_read { hit.reads } else { hit.writes }).roll(rng)
         {
             return Some((hit.area.on_grid(hit.area.even(bytes, grid, rng), bytes, grid), size));
         }
         let goes_on =
-            if self.ios_per_place > 1 { self.stays_at_place(bytes, is_read) } else { !self.jump.roll(rng) };
+            if self.ios_per_place > 1 { self.stays_at_place(bytes, is_read) } else { !jump.roll(rng) };
         if goes_on {
-            return self.sequential(bytes, is_read);
+            return self.sequential(bytes, is_read, align);
         }
         if let Some(range) = self.stride {
             return self.stride(bytes, grid, range, is_read, rng);
@@ -120,8 +143,11 @@ impl Address {
         if let Some(band) = &self.band {
             return Some((band.on_grid(band.decaying(bytes, grid, rng), bytes, grid), size));
         }
-        let position = self.area.even(bytes, grid, rng);
-        if self.jump != Chance::Always || self.ios_per_place > 1 {
+        let position = match &self.distribution {
+            Some(parts) => parts.draw(rng),
+            None => self.area.even(bytes, grid, rng),
+        };
+        if self.jump != Chance::Always || self.ios_per_place > 1 || self.is_mixed {
             self.cursors_of(is_read).next().at = position + bytes;
         }
         Some((self.area.on_grid(position, bytes, grid), size))
@@ -134,8 +160,10 @@ impl Address {
             return false;
         }
         self.left_at_place -= 1;
-        let joint = self.area.joint();
-        self.cursors_of(is_read).current().has_room(bytes, joint)
+        let (joint, align) = (self.area.joint(), self.align);
+        let cursor = self.cursors_of(is_read).current();
+        cursor.align(align);
+        cursor.has_room(bytes, joint)
     }
 
     /// Begins again: every cursor goes back to the start of its part.
@@ -147,24 +175,22 @@ impl Address {
         self.left_at_place = 0;
     }
 
-    /// The next place of the current cursor.
-    fn sequential(&mut self, bytes: u64, is_read: bool) -> Option<(u64, u32)> {
-        let (joint, block, align, stop) = (self.area.joint(), self.block, self.align, self.stop_at_end);
+    /// The next place of the current cursor, on the grid.
+    fn sequential(&mut self, bytes: u64, is_read: bool, align: Option<u64>) -> Option<(u64, u32)> {
+        let (joint, block, stop) = (self.area.joint(), self.block, self.stop_at_end);
         for _ in 0..self.cursors.list.len() {
             let cursor = self.cursors_of(is_read).next();
+            cursor.align(align);
             let taken =
                 if stop { cursor.up_to_end(bytes, joint, block) } else { Some(cursor.around(bytes, joint)) };
             if let Some((position, len)) = taken {
-                if let Some(align) = align {
-                    cursor.at = cursor.at.next_multiple_of(align);
-                }
                 return Some((self.area.at(position), len as u32));
             }
         }
         None
     }
 
-    /// Skips forward instead of jumping to a random place.
+    /// Skips forward instead of jumping to a random place. The first I/O is at the start, and so is the one after the end.
     fn stride(
         &mut self,
         bytes: u64,
@@ -173,13 +199,11 @@ impl Address {
         is_read: bool,
         rng: &mut Rng,
     ) -> Option<(u64, u32)> {
-        let skip = (min + rng.below(max - min + 1)) / grid * grid;
         let cursor = self.cursors_of(is_read).current();
-        cursor.at += skip;
-        if cursor.at >= cursor.end {
-            cursor.at = cursor.start + (cursor.at - cursor.end) % (cursor.end - cursor.start) / grid * grid;
+        if cursor.at > cursor.start {
+            cursor.at += (min + rng.below(max - min + 1)) / grid * grid;
         }
-        self.sequential(bytes, is_read)
+        self.sequential(bytes, is_read, self.align)
     }
 
     /// The cursors that a read or a write moves.
@@ -229,6 +253,13 @@ impl Cursor {
             (self.start, self.at) = (joint, joint);
         } else if self.end - joint < largest {
             self.end = joint;
+        }
+    }
+
+    /// Goes on to the grid.
+    fn align(&mut self, grid: Option<u64>) {
+        if let Some(grid) = grid {
+            self.at = self.at.next_multiple_of(grid);
         }
     }
 

@@ -16,6 +16,8 @@ pub(crate) enum Use {
     Payload,
     /// Maps of used and of changed clusters.
     Backup,
+    /// The volumes of I/Os whose queue several volumes share.
+    Queue,
 }
 
 /// A generator.
@@ -93,9 +95,48 @@ impl Chance {
     }
 }
 
+/// Choices with weights: each with the upper end of its part of the 64-bit line.
+#[derive(Clone, Debug)]
+pub(crate) struct Weighted<T>(Box<[(u64, T)]>);
+
+impl<T> Weighted<T> {
+    /// Of the parts with a weight above 0; `None` without any.
+    pub(crate) fn new(parts: Vec<(f64, T)>) -> Option<Self> {
+        let total: f64 = parts.iter().map(|part| part.0).sum();
+        let mut sum = 0.0;
+        let mut line: Vec<(u64, T)> = parts
+            .into_iter()
+            .filter(|part| part.0 > 0.0)
+            .map(|(weight, choice)| {
+                sum += weight;
+                ((sum / total * 2_f64.powi(64)) as u64, choice)
+            })
+            .collect();
+        line.last_mut()?.0 = u64::MAX;
+        Some(Self(line.into()))
+    }
+
+    /// Draws.
+    pub(crate) fn draw(&self, rng: &mut Rng) -> &T {
+        let at = rng.bits();
+        let nth = self.0.iter().position(|part| at <= part.0).unwrap_or(self.0.len() - 1);
+        &self.0[nth].1
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Chance, Rng, Use};
+    use super::{Chance, Rng, Use, Weighted};
+
+    #[test]
+    fn choices_come_by_their_weights() {
+        let choices = Weighted::new(vec![(0.0, 'a'), (1.0, 'b'), (3.0, 'c'), (0.0, 'd')]).unwrap();
+        let mut rng = Rng::new(4, 0, 0, Use::Shots);
+        let drawn: String = (0..40_000).map(|_| choices.draw(&mut rng)).collect();
+        let share = drawn.chars().filter(|choice| *choice == 'b').count() as f64 / 400.0;
+        assert!((share - 25.0).abs() < 1.0 && !drawn.contains(['a', 'd']), "{share} %");
+        assert!(Weighted::<char>::new(vec![(0.0, 'a')]).is_none());
+    }
 
     #[test]
     fn generators_differ_by_every_part_of_their_name() {

@@ -1,6 +1,6 @@
 //! How large the next I/O is.
 
-use super::rng::Rng;
+use super::rng::{Rng, Weighted};
 use crate::spec::{SizeSpec, StreamSpec};
 
 /// A distribution of sizes, ready to draw from.
@@ -8,8 +8,8 @@ use crate::spec::{SizeSpec, StreamSpec};
 pub(crate) enum Sizes {
     /// Always the same.
     Fixed(u32),
-    /// Sizes with the upper end of their part of the 64-bit line.
-    Mix(Box<[(u64, u32)]>),
+    /// Sizes by their shares.
+    Mix(Weighted<u32>),
     /// `min + k * step` for k below `steps`.
     Steps {
         /// Smallest.
@@ -27,19 +27,8 @@ impl Sizes {
         match spec {
             SizeSpec::Mix { parts } if parts.len() == 1 => Self::Fixed(parts[0].0),
             SizeSpec::Mix { parts } => {
-                let total: f64 = parts.iter().map(|part| part.1).sum();
-                let mut sum = 0.0;
-                let mut line: Vec<(u64, u32)> = parts
-                    .iter()
-                    .map(|&(bytes, percent)| {
-                        sum += percent;
-                        ((sum / total * 2_f64.powi(64)) as u64, bytes)
-                    })
-                    .collect();
-                if let Some(last) = line.iter_mut().rev().find(|part| part.0 > 0) {
-                    last.0 = u64::MAX;
-                }
-                Self::Mix(line.into())
+                let mix = Weighted::new(parts.iter().map(|&(bytes, percent)| (percent, bytes)).collect());
+                mix.map_or(Self::Fixed(parts[0].0), Self::Mix)
             }
             SizeSpec::Range { min_bytes, max_bytes, align_bytes } => {
                 let min = min_bytes.next_multiple_of(*align_bytes);
@@ -53,10 +42,7 @@ impl Sizes {
     pub(crate) fn draw(&self, rng: &mut Rng) -> u32 {
         match self {
             Self::Fixed(bytes) => *bytes,
-            Self::Mix(line) => {
-                let at = rng.bits();
-                line.iter().find(|part| at <= part.0).map_or(line[line.len() - 1].1, |part| part.1)
-            }
+            Self::Mix(mix) => *mix.draw(rng),
             Self::Steps { min, step, steps } => min + rng.below(*steps) as u32 * step,
         }
     }
@@ -89,6 +75,11 @@ impl StreamSpec {
     /// Largest read or write in bytes.
     pub(crate) fn largest_io_bytes(&self) -> u32 {
         self.all_sizes().map(|sizes| sizes.bounds().1).max().unwrap_or(0)
+    }
+
+    /// Grid of places for which an area must have room.
+    pub(crate) fn grid_bytes(&self) -> u64 {
+        self.align_bytes.unwrap_or_else(|| self.largest_io_bytes().into())
     }
 
     /// The largest number that divides the size of every read and write.

@@ -5,6 +5,7 @@ use super::{
     control::Control,
     expected,
     pause::{Pauses, ThinkTime},
+    queue::SharedQueues,
     recorder::Recorder,
 };
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
         message::WorkerMessage,
         tally::{Needs, Tally},
     },
-    spec::{RunSpec, ShareMode, StreamSpec, TraceSpec, VerifyMode, VolumeSpec},
+    spec::{MixPartSpec, RunSpec, ShareMode, StreamSpec, TraceSpec, VerifyMode, VolumeSpec},
     stream::{
         Sequence,
         arrival::Arrivals,
@@ -32,6 +33,7 @@ use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, WaitMode, Waiter};
 use std::{
     collections::{BTreeMap, BinaryHeap},
+    ops::Range,
     sync::{
         Arc,
         mpsc::{Receiver, SyncSender},
@@ -85,6 +87,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
     for (index, _, volume) in &opened {
         opening.add_volume(*index, volume)?;
     }
+    let queues = SharedQueues::new(&setup.spec, &mut opening.volumes, setup.index);
     let WorkerBuilder { flows, volumes, slot_sizes, facts, ratios, .. } = opening;
     let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = setup;
     let own = spec.verify == VerifyMode::On;
@@ -122,6 +125,7 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
         backends,
         kinds: opened.iter().map(|(_, kind, _)| *kind).collect(),
         volumes,
+        queues,
         flows,
         slots: places.into_iter().map(IoSlot::free).collect(),
         buffers,
@@ -224,9 +228,7 @@ impl<'a> WorkerBuilder<'a> {
                 turns.push(if spec.shares == ShareMode::Uncontrolled { 1.0 } else { flow.weight });
             }
         }
-        let first_slot = self.slot_sizes.len() as u32;
-        self.slot_sizes.extend((0..this.outstanding).map(|_| largest));
-        let slots = first_slot..self.slot_sizes.len() as u32;
+        let slots = self.add_slots(this, largest);
         let verify = spec.verify == VerifyMode::On;
         self.volumes.push(Volume {
             index,
@@ -248,6 +250,23 @@ impl<'a> WorkerBuilder<'a> {
         });
         self.facts.push((index, facts_of(this, opened, size_bytes, self.setup.index)));
         Ok(())
+    }
+
+    /// The slots of a volume, with the sizes of its largest read and write. A shared queue has those of its first volume.
+    fn add_slots(&mut self, volume: &VolumeSpec, largest: (u32, u32)) -> Range<u32> {
+        let queue = |of: &VolumeSpec| of.queue.as_ref().map(|queue| queue.name.clone());
+        let all = &self.setup.spec.volumes;
+        let is_mate = |other: &&Volume| queue(&all[other.index as usize]) == queue(volume);
+        if let Some(first) = self.volumes.iter().find(|other| volume.queue.is_some() && is_mate(other)) {
+            for slot in first.slots.clone() {
+                let sizes = &mut self.slot_sizes[slot as usize];
+                *sizes = (sizes.0.max(largest.0), sizes.1.max(largest.1));
+            }
+            return 0..0;
+        }
+        let first_slot = self.slot_sizes.len() as u32;
+        self.slot_sizes.extend((0..volume.outstanding).map(|_| largest));
+        first_slot..self.slot_sizes.len() as u32
     }
 
     fn add_flow(&mut self, plan: &FlowPlan, size_bytes: u64, opened: &OpenedVolume) -> Result<(), OpenError> {
@@ -390,7 +409,13 @@ fn check_blocks(stream: &StreamSpec, opened: &OpenedVolume) -> Result<(), OpenEr
             stream.name
         )));
     }
-    if let Some(align) = stream.align_bytes.filter(|align| !align.is_multiple_of(block.into())) {
+    let of_block = u64::from(block);
+    // What follows other I/Os needs no grid of its own.
+    let needs_grid =
+        |part: &MixPartSpec| part.random_percent > 0.0 || !of_block.is_multiple_of(part.align_bytes);
+    let mut grids = stream.mix.iter().filter(|part| needs_grid(part)).map(|part| part.align_bytes);
+    let grid = stream.align_bytes.into_iter().chain(&mut grids).find(|align| !align.is_multiple_of(of_block));
+    if let Some(align) = grid {
         return Err(user(format!(
             "stream {}: align_bytes {align} is not a multiple of the volume's blocks ({block} bytes)",
             stream.name

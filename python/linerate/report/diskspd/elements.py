@@ -30,14 +30,18 @@ class Queue:
 
 
 def queues_of(step: StepRecord) -> Iterator[Queue]:
-    """The queues of a step in order. Streams take even turns in the queue of a volume that they share."""
+    """The queues of a step in order. Streams take even turns in the queue of a volume that they share, and of a queue
+    that volumes share each one has an even part."""
     volumes = {volume["name"]: volume for volume in step.spec.get("volumes", ())}
     streams = step.spec.get("streams", ())
     users = Counter(name for stream in streams for name in stream["volumes"])
+    mates = Counter(volume["queue"]["name"] for volume in volumes.values() if volume.get("queue"))
     for stream in streams:
         for name in stream["volumes"]:
             volume = volumes[name]
             outstanding = int(volume.get("outstanding", 0))
+            if volume.get("queue"):
+                outstanding //= mates[volume["queue"]["name"]]
             yield Queue(stream, volume, max(outstanding // users[name], 1), users[name] == 1)
 
 

@@ -98,6 +98,11 @@ def _add_places(target: Element, stream: Mapping[str, Any], block: int) -> None:
         add(target, "Random", stream.get("align_bytes") or block)
         if jump < 100:
             add(target, "RandomRatio", jump)
+        if uneven := stream.get("distribution"):
+            kind = "Percent" if uneven["unit"] == "percent" else "Absolute"
+            ranges = add(add(target, "Distribution"), kind)
+            for share, length in uneven["parts"]:
+                add(ranges, "Range", round(length)).set("IO", f"{share:.0f}")
     else:
         add(target, "StrideSize", block)
         add(target, "InterlockedSequential", False)

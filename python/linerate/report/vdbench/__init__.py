@@ -14,15 +14,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from linerate.filename import file_names
-from linerate.report.vdbench import flatfile, histogram, layout, operations
+from linerate.report.vdbench import flatfile, histogram, layout, operations, skew, status
 from linerate.report.vdbench.rows import StepRows, step_rows
 from linerate.results import RunDirectory, StepRecord
 
-_FILES = {"summary", "totals", "logfile", "parmfile", "flatfile", "histogram"}
+_FILES = {"summary", "totals", "logfile", "parmfile", "flatfile", "histogram", "skew", "status"}
+_Line = str | layout.ReportLink | layout.RunStart
+_Steps = list[tuple[StepRecord, StepRows]]
 
 
 def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
-    """Write summary, totals, logfile, parmfile, flatfile and histogram .html, and one file per volume."""
+    """Write summary, totals, logfile, parmfile, flatfile, histogram, skew and status .html, and one file per volume."""
     directory.mkdir(parents=True, exist_ok=True)
     steps = [(record, step_rows(run, record)) for record in run.manifest.steps]
     names = sorted({name for _, rows in steps for name in rows.volumes})
@@ -35,17 +37,19 @@ def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
     flat = operations.flat_lines if of_files else flatfile.lines
     _write(directory / "flatfile.html", "flatfile", flat(run, steps))
     _write(directory / "histogram.html", "histogram", histogram.lines(run))
+    _write(directory / "skew.html", "skew", _skew(run, steps))
+    _write(directory / "status.html", "status", status.lines(run))
     for name, file in links:
         _write(
             directory / file, f"report for {'fsd' if of_files else 'sd'}={name}", _volume(run, steps, name)
         )
 
 
-def _write(path: Path, title: str, lines: Iterable[str | layout.ReportLink]) -> None:
+def _write(path: Path, title: str, lines: Iterable[_Line]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.write(f"<title>Linerate {html.escape(title)}</title><pre>\n")
         for line in lines:
-            file.write((line.markup if isinstance(line, layout.ReportLink) else _escaped(line)) + "\n")
+            file.write((_escaped(line) if isinstance(line, str) else line.markup) + "\n")
         file.write("</pre>\n")
 
 
@@ -57,51 +61,72 @@ def _escaped(line: str) -> str:
     return html.escape(line, quote=False).replace(" &lt; ", " < ")
 
 
-def _summary(
-    run: RunDirectory, steps: list[tuple[StepRecord, StepRows]], links: list[tuple[str, str]]
-) -> Iterable[str | layout.ReportLink]:
-    for name in ("totals", "logfile", "parmfile", "flatfile", "histogram"):
+def _summary(run: RunDirectory, steps: _Steps, links: list[tuple[str, str]]) -> Iterable[_Line]:
+    for name in ("totals", "status", "logfile", "parmfile", "flatfile", "skew", "histogram"):
         yield layout.ReportLink(f"Link to {name}: ", f"{name}.html", name)
     for name, file in links:
         yield layout.ReportLink(f"Link to {_kind(steps)} report: ", file, name)
-    for record, rows in steps:
+    yield from _index(steps)
+    for number, (record, rows) in enumerate(steps, start=1):
+        yield from _start(number, record)
         if operations.is_of_files(record):
             yield from _of_files(record, operations.operation_rows(run, record, rows))
             continue
-        yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=True))
+        yield from layout.header(record.started_at, cpu=True)
         yield from (layout.line(row, cpu=True) for row in rows.intervals)
         if rows.total:
             yield layout.line(rows.total, cpu=True)
 
 
-def _kind(steps: list[tuple[StepRecord, StepRows]]) -> str:
+def _index(steps: _Steps) -> Iterable[_Line]:
+    yield from ("", *layout.run_index([record for record, _ in steps]))
+
+
+def _start(number: int, record: StepRecord) -> Iterable[_Line]:
+    yield from ("", layout.RunStart(layout.banner(record), number), "")
+
+
+def _kind(steps: _Steps) -> str:
     return "FSD" if any(operations.is_of_files(record) for record, _ in steps) else "SD"
 
 
 def _of_files(record: StepRecord, lines: Iterable[operations.OperationRow]) -> Iterable[str]:
     """The lines of a step of a file system workload."""
-    yield from ("", layout.banner(record), "", *operations.summary_lines(record.started_at, lines))
+    yield from operations.summary_lines(record.started_at, lines)
 
 
-def _totals(run: RunDirectory, steps: list[tuple[StepRecord, StepRows]]) -> Iterable[str]:
-    for record, rows in steps:
+def _totals(run: RunDirectory, steps: _Steps) -> Iterable[_Line]:
+    yield from _index(steps)
+    for number, (record, rows) in enumerate(steps, start=1):
+        yield from _start(number, record)
         if operations.is_of_files(record):
             yield from _of_files(record, list(operations.operation_rows(run, record, rows))[-1:])
             continue
-        yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=True))
+        yield from layout.header(record.started_at, cpu=True)
         if rows.total:
             yield layout.line(rows.total, cpu=True)
 
 
-def _volume(run: RunDirectory, steps: list[tuple[StepRecord, StepRows]], name: str) -> Iterable[str]:
+def _skew(run: RunDirectory, steps: _Steps) -> Iterable[_Line]:
+    yield from _index(steps)
+    for number, (record, rows) in enumerate(steps, start=1):
+        yield from _start(number, record)
+        yield from skew.lines(run, record, rows)
+
+
+def _volume(run: RunDirectory, steps: _Steps, name: str) -> Iterable[_Line]:
+    yield from _index([step for step in steps if name in step[1].volumes])
+    number = 0
     for record, rows in steps:
         if name not in rows.volumes:
             continue
+        number += 1
+        yield from _start(number, record)
         if operations.is_of_files(record):
             yield from _of_files(record, operations.operation_rows(run, record, rows, name))
             continue
         intervals, total = rows.volumes[name]
-        yield from ("", layout.banner(record), "", *layout.header(record.started_at, cpu=False))
+        yield from layout.header(record.started_at, cpu=False)
         yield from (layout.line(row, cpu=False) for row in intervals)
         if total:
             yield layout.line(total, cpu=False)

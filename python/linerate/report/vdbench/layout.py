@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -43,6 +44,27 @@ class ReportLink:
         """The line as HTML."""
         target = html.escape(self.file.replace("%", "%25"))
         return f'{html.escape(self.text)}<A HREF="{target}">{html.escape(self.name)}</A>'
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """The line that announces a step, which the index of the runs leads to. number: of the step, from 1."""
+
+    text: str
+    number: int
+
+    @property
+    def markup(self) -> str:
+        """The line as HTML."""
+        return f'<a name="_{self.number}"></a><i><b>{html.escape(self.text)}</b></i>'
+
+
+def run_index(records: Sequence[StepRecord]) -> Iterator[ReportLink]:
+    """A link to each step in the same report."""
+    for number, record in enumerate(records, start=1):
+        loops = f" {record.for_loops}" if record.for_loops else ""
+        head = "Link to Run Definitions:" if number == 1 else ""
+        yield ReportLink(f"{head:<33}", f"#_{number}", f"{record.name}{loops}")
 
 
 def later(start: datetime, seconds: float) -> datetime:
@@ -94,6 +116,20 @@ def line(row: ReportRow, *, cpu: bool) -> str:
         f" {_figure(getattr(row, name), decimals):>{width}}" for _, _, width, decimals, name in columns
     )
     return f"{clock(row.at)} {row.label:>{_LABEL_WIDTH}}{figures}"
+
+
+def table_header(kind: str, width: int) -> tuple[str, str]:
+    """The two header lines of a table of parts, whose names have a width."""
+    names = "".join(f" {first:>{size}}" for first, _, size, _, _ in _COLUMNS)
+    units = "".join(f" {second:>{size}}" for _, second, size, _, _ in _COLUMNS)
+    return f"{'':<{width}}{names}", f"{kind:<{width}}{units}"
+
+
+def table_line(name: str, row: ReportRow, width: int) -> str:
+    """One part of such a table."""
+    return f"{name:<{width}}" + "".join(
+        f" {_figure(getattr(row, key), decimals):>{size}}" for _, _, size, decimals, key in _COLUMNS
+    )
 
 
 def _figure(value: float, decimals: int) -> str:

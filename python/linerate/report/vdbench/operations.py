@@ -183,25 +183,36 @@ _COLUMNS = (
 )
 
 
+_ALL_COLUMNS = (
+    *_COLUMNS,
+    *((op, kind, 8, digits) for op in _OPERATIONS for kind, digits in (("rate", 1), ("resp", 3))),
+)
+
+
 def summary_lines(day: datetime, lines: Iterable[OperationRow]) -> Iterator[str]:
     """summary.html: two header lines, then every interval and the average."""
-    columns = (
-        *_COLUMNS,
-        *((op, kind, 8, digits) for op in _OPERATIONS for kind, digits in (("rate", 1), ("resp", 3))),
-    )
-    yield f"{f'{day:%b %d, %Y}':<12} {'interval':>12}" + "".join(
-        f" {one:>{width}}" for one, _, width, _ in columns
-    )
-    yield " " * 25 + "".join(f" {two:>{width}}" for _, two, width, _ in columns)
+    first, second = short_header()
+    yield f"{f'{day:%b %d, %Y}':<12} {'interval':>12}{first}"
+    yield " " * 25 + second
     for line in lines:
-        read, write, row = line.of("read"), line.of("write"), line.row
-        figures = [line.asked.rate, line.asked.resp_ms, row.cpu_used, row.cpu_system, line.read_percent]
-        figures += [read.rate, read.resp_ms, write.rate, write.resp_ms]
-        figures += [read.mib_s, write.mib_s, line.mib_s, line.xfer_bytes]
-        for operation in _OPERATIONS:
-            figures += [line.of(operation).rate, line.of(operation).resp_ms]
-        shown = "".join(
-            f" {figure:>{width}.{decimals}f}"
-            for figure, (_, _, width, decimals) in zip(figures, columns, strict=True)
-        )
-        yield f"{clock(row.at)} {row.label:>12}{shown}"
+        yield f"{clock(line.row.at)} {line.row.label:>12}{short_line(line)}"
+
+
+def short_header() -> tuple[str, str]:
+    """The two header lines of the figures alone."""
+    first = "".join(f" {one:>{width}}" for one, _, width, _ in _ALL_COLUMNS)
+    return first, "".join(f" {two:>{width}}" for _, two, width, _ in _ALL_COLUMNS)
+
+
+def short_line(line: OperationRow) -> str:
+    """The figures of a line alone."""
+    read, write, row = line.of("read"), line.of("write"), line.row
+    figures = [line.asked.rate, line.asked.resp_ms, row.cpu_used, row.cpu_system, line.read_percent]
+    figures += [read.rate, read.resp_ms, write.rate, write.resp_ms]
+    figures += [read.mib_s, write.mib_s, line.mib_s, line.xfer_bytes]
+    for operation in _OPERATIONS:
+        figures += [line.of(operation).rate, line.of(operation).resp_ms]
+    return "".join(
+        f" {figure:>{width}.{decimals}f}"
+        for figure, (_, _, width, decimals) in zip(figures, _ALL_COLUMNS, strict=True)
+    )

@@ -49,11 +49,13 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class StepRows:
-    """The lines of one step: of all volumes together, and of each volume."""
+    """The lines of one step: of all volumes together, of each volume, and of each workload."""
 
     intervals: list[ReportRow]
     total: ReportRow | None
     volumes: dict[str, tuple[list[ReportRow], ReportRow | None]] = field(default_factory=dict)
+    streams: dict[str, ReportRow | None] = field(default_factory=dict)
+    """The measured time of each workload."""
 
 
 _SUMS = ("ios", "bytes", "service_sum_ns", "service_sumsq_ns2")
@@ -68,7 +70,9 @@ def step_rows(run: RunDirectory, record: StepRecord) -> StepRows:
     intervals, total = _lines(record, rows, usage, cpu=True)
     by_volume = rows.partition_by("volume", as_dict=True, maintain_order=True)
     volumes = {str(name): _lines(record, part, usage, cpu=False) for (name,), part in by_volume.items()}
-    return StepRows(intervals=intervals, total=total, volumes=volumes)
+    by_stream = rows.partition_by("stream", as_dict=True, maintain_order=True)
+    streams = {str(name): _lines(record, part, usage, cpu=False)[1] for (name,), part in by_stream.items()}
+    return StepRows(intervals=intervals, total=total, volumes=volumes, streams=streams)
 
 
 def _lines(

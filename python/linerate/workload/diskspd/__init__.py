@@ -1,7 +1,8 @@
 """Command lines of diskspd and sqlio, alone or in scripts (.cmd, .bat, .ps1, .txt), and profiles of diskspd (XML).
 
 Open this file first. The stages, each in a file of its own: `lexer` (a script to commands), `profile` (a profile to
-commands), `tables` (options as data), `settings` (what a command asks for), `volumes` and `runs` (the steps of a plan).
+commands), `with_profile` (`-X`), `tables` (options as data), `settings` and `distribution` (what a command asks for),
+`volumes` and `runs` (the steps of a plan).
 docs/diskspd.md says what each option does; `documentation` makes it from the tables.
 """
 
@@ -22,6 +23,7 @@ from linerate.workload.diskspd.lexer import (
 from linerate.workload.diskspd.profile import is_profile, read_profile
 from linerate.workload.diskspd.runs import steps_of
 from linerate.workload.diskspd.settings import CommandSettings, read_settings
+from linerate.workload.diskspd.with_profile import with_profiles
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RunPlan
 from linerate.workload.problems import Problems
@@ -55,7 +57,9 @@ def load_commands(
 def _plan(
     name: str, commands: Iterable[CommandLine], overrides: Overrides, problems: Problems, path: str = ""
 ) -> RunPlan:
-    found: list[CommandSettings | None] = [read_settings(command, problems) for command in commands]
+    found: list[CommandSettings | None] = [
+        read_settings(command, problems) for command in with_profiles(commands, problems)
+    ]
     problems.raise_if_any()
     settings = [one for one in found if one is not None]
     if not settings:

@@ -24,8 +24,8 @@ linerate run tests.cmd DURATION=60 --target null:8g --dry-run                   
 linerate run tests.cmd --target null:8g --diskspd-xml results.xml                     # results as diskspd writes them
 ```
 
-What changes the load and is not supported is refused with its line and the reason. Profiles of diskspd (`-X`, XML)
-run too: `linerate run FILE`; [how they are read](#xml-profiles).
+What changes the load and is not supported is refused with its line and the reason. Profiles of diskspd (XML) run too:
+`linerate run FILE`, or a command with `-X`; [how they are read](#xml-profiles).
 
 ## Where the volumes are
 
@@ -54,19 +54,24 @@ the used part.
 ## The load
 
 - **Threads.** `-t` threads with `-o` I/Os each have their product in flight on each target. `-F` counts them for
-  all targets together; each thread has `-o` I/Os on every target.
+  all targets together; each thread has `-o` I/Os on every target. With `-O` beside `-F` a thread has `-O` I/Os on all
+  targets together, and each one goes to a random target. All threads then share one queue, which one thread of the
+  load generator serves; threads with positions of their own have a queue each.
 - **Sequential I/O.** Each thread has a position of its own: `disk1.t2` is disk1 for the second thread. Without `-T`
   all threads go through the same blocks, and a cache then answers most of them; a notice says so. With `-T` a thread
   begins again at its own first byte, where one of diskspd goes on at that of the used part. With `-si` they share
   one position. Where the threads of sqlio begin is not documented; here they begin at the first byte.
 - **Places.** Random places are multiples of the grid, counted from the first byte of the used part. They follow
-  from the seed and are not those of diskspd.
+  from the seed and are not those of diskspd. `-rd` divides the used part: `-rdpct90/10:0/10:5/20` gives 90 % of the
+  random I/Os to its first tenth, none to the next, 5 % to the next fifth, and the rest to the rest. Parts of `-rdabs`
+  are multiples of the grid; those behind the end are left out, and the others keep their proportion.
 - **Rates.** `-g` counts per thread and target. Here I/Os begin when they are due; a thread of diskspd would wait
   for its earlier ones.
 - **Write data** repeats a pattern, as by default in diskspd: here it compresses 512:1, and no two pages are equal.
   With `-Zr` or `-Z1M` it does not compress.
 - **Caching.** Without `-Sh`, `-Su` or `-Sr` files go through the page cache, as diskspd's do. LUNs have none.
-- What diskspd 2.2 refuses is refused here: options behind a target, `-T` or `-si` with `-r`, `-i` without `-j`.
+- What diskspd 2.2 refuses is refused here: options behind a target, `-T` or `-si` with `-r`, `-i` without `-j`, `-rd`
+  without `-r` or `-rs`, `-O` with `-g`.
   An option that is given twice counts as its last one says.
 """
 
@@ -76,6 +81,10 @@ _PROFILES = """
 `linerate run FILE` runs a profile of diskspd, as `diskspd -Rpxml` writes one. Each time span is a run. Elements are
 read as their options, so messages name these; a number of 0 is as without the element. The targets of a time span
 must have the same options: one in which they differ is refused. Templates of targets (`*1`) are mapped as others.
+
+`diskspd -Xprofile.xml -d60 a.dat b.dat` runs a profile from a command, in a script or behind `--`: the path counts from
+the folder of the script. `-d`, `-W`, `-C` and `-z` replace those of all its time spans, and the targets replace the
+templates `*1` and `*2`. Other options are refused with `-X`, as in diskspd.
 
 """
 _RESULTS = """
@@ -104,7 +113,7 @@ def page() -> str:
 
 
 def _element_table() -> str:
-    words = {"none": "no effect", "refused": "refused"}
+    words = {"none": "no effect", "refused": "refused", "weight": "how often it is taken, with `-O`"}
     lines = ["| in | element | read as |", "| --- | --- | --- |"]
     for row in ELEMENTS:
         shown = words.get(row.form) or (f"`-{row.option}`" if row.option else "its parts")

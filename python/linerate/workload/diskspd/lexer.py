@@ -15,6 +15,7 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.diskspd.tables import ToolName
+from linerate.workload.diskspd.windows_text import text_of, text_of_head
 from linerate.workload.problems import Problems, SourceLocation, shorten
 
 FILE_BYTES_MAX = 16 << 20
@@ -47,11 +48,13 @@ _LINE_ENDS = {".ps1": "`"}
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A command of a tool. words: its options and targets, without quotes."""
+    """A command of a tool. words: its options and targets, without quotes. weights: those of the targets in
+    a queue that they share; empty: all are equal."""
 
     place: SourceLocation
     tool: ToolName
     words: tuple[str, ...]
+    weights: tuple[int, ...] = ()
 
 
 def is_command_name(word: str) -> bool:
@@ -61,7 +64,7 @@ def is_command_name(word: str) -> bool:
 
 def is_script(head: bytes) -> bool:
     """Whether the beginning of a file has a command of diskspd or sqlio with an option."""
-    text = decoded(head) or ""
+    text = text_of_head(head)
     return any(
         found is not None and re.match(r"[-/]\w", line[found.end() :]) is not None
         for line in text.splitlines()
@@ -83,9 +86,7 @@ def _tool(name: str) -> ToolName:
 
 def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
     """The commands of a file in order. Raises UserError if it is no text or too large."""
-    text = decoded(read_bytes(path))
-    if text is None or "\0" in text:
-        raise UserError(f"{path}: not a text: it has NUL bytes", "save it as UTF-8, UTF-16 or ANSI")
+    text = text_of(path, read_bytes(path))
     values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
     for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
         place = SourceLocation(str(path), number)
@@ -105,16 +106,6 @@ def read_bytes(path: Path) -> bytes:
     if len(content) > FILE_BYTES_MAX:
         raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script or a profile")
     return content
-
-
-def decoded(content: bytes) -> str | None:
-    """The text of a file of Windows: UTF-16 or UTF-8 with its mark, UTF-8, or ANSI."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")
 
 
 def _joined(text: str, end: str) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,8 @@ from typing import Literal
 
 from linerate.errors import UserError
 from linerate.workload.diskspd.elements import Element, read_elements
-from linerate.workload.diskspd.lexer import CommandLine, decoded, read_bytes
+from linerate.workload.diskspd.lexer import CommandLine, read_bytes
+from linerate.workload.diskspd.windows_text import text_of_head
 from linerate.workload.problems import Problems, SourceLocation, shorten
 
 _DEPTH_MAX = 16
@@ -22,13 +23,14 @@ _ELEMENTS_MAX = 100_000
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 _PROFILE = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->).)*-->\s*)*<Profile\b", re.DOTALL)
 
-ElementForm = Literal["number", "flag", "none", "parts", "refused"]
+ElementForm = Literal["number", "flag", "none", "parts", "weight", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileElement:
     """What an element is read as. number: the option with the number behind it, 0 being as without the element.
-    flag: the option if it is true. parts: its children count. options: as behind the `-`."""
+    flag: the option if it is true. parts: its children count. weight: that of a target in a shared queue. option: as
+    behind the `-`."""
 
     parent: str
     name: str
@@ -59,8 +61,10 @@ ELEMENTS: tuple[ProfileElement, ...] = (
     *_rows("Target", "number", MaxFileSize="f", WriteRatio="w", ThreadStride="T"),
     *_rows("Target", "flag", DisableAllCache="Sh", DisableOSCache="Su", DisableLocalCache="Sr"),
     *_rows("Target", "flag", WriteThrough="Sw", MemoryMappedIo="Sm", ParallelAsyncIO="p"),
-    *_none("Target", "SequentialScan", "RandomAccess", "TemporaryFile", "UseLargePages", "IOPriority", "Weight"),
-    *_rows("Target", "refused", FlushType="N", Distribution="rd", ThreadTargets="O"),
+    *_none("Target", "SequentialScan", "RandomAccess", "TemporaryFile", "UseLargePages", "IOPriority"),
+    *_rows("Target", "weight", Weight=""),
+    *_rows("Target", "parts", Distribution="rd"),
+    *_rows("Target", "refused", FlushType="N", ThreadTargets="O"),
 )  # fmt: skip
 _BY_NAME = {(row.parent, row.name): row for row in ELEMENTS}
 _KEPT_AT_ZERO = ("d", "W")
@@ -69,7 +73,7 @@ _KEPT_AT_ZERO = ("d", "W")
 
 def is_profile(head: bytes) -> bool:
     """Whether the beginning of a file is that of a profile."""
-    return _PROFILE.match(decoded(head) or "") is not None
+    return _PROFILE.match(text_of_head(head)) is not None
 
 
 def read_profile(path: Path, problems: Problems) -> Iterator[CommandLine]:
@@ -116,6 +120,9 @@ class _Reader:
         """The time span as a command; None after a problem was noted."""
         found = [target for child in span.children if child.name == "Targets" for target in child.children]
         paths = [target.value("Path") for target in found]
+        for path in paths:
+            if path.startswith("*") and not re.fullmatch(r"\*0*[1-9]\d{0,8}", path):
+                self._error(span, f"{shorten(path)}: no template, which diskspd refuses", "write *1, *2, ..")
         sets = {tuple(self._options(target)) for target in found}
         if not found or not all(paths):
             self._error(span, "a time span without targets, or a target without a path", "write Path")
@@ -124,8 +131,17 @@ class _Reader:
             self._error(span, what, "write a time span for each")
         else:
             words = (*self._options(span), *sets.pop(), *paths)
-            return CommandLine(SourceLocation(self._path, span.line), "diskspd", words)
+            weights = tuple(self._weight(target) for target in found)
+            place = SourceLocation(self._path, span.line)
+            return CommandLine(place, "diskspd", words, weights if len(set(weights)) > 1 else ())
         return None
+
+    def _weight(self, target: Element) -> int:
+        text = target.value("Weight") or "1"
+        if re.fullmatch(r"\d{1,9}", text):
+            return int(text)
+        self._error(target, f"Weight {shorten(text)}", "write digits")
+        return 1
 
     def _options(self, node: Element) -> Iterator[str]:
         for child in node.children:
@@ -141,6 +157,7 @@ class _Reader:
                 yield from () if is_default else (f"-{row.option}{text}{unit}",)
         if node.name == "Target":
             yield from self._order(node)
+            yield from self._places(node)
             yield from self._data(node)
 
     def _order(self, target: Element) -> Iterator[str]:
@@ -149,6 +166,26 @@ class _Reader:
             yield f"-si{stride}"
         elif stride:
             yield f"-s{stride}"
+
+    def _places(self, target: Element) -> Iterator[str]:
+        """The distribution as `-rd`. What is left to the rest of the target is not written there."""
+        kinds = {"Percent": "pct", "Absolute": "abs"}
+        for number, distribution in enumerate(target.all("Distribution")):
+            if number:
+                self._error(distribution, "Distribution twice, which diskspd refuses", "write it once")
+                break
+            kind = distribution.children[0] if len(distribution.children) == 1 else Element("", 0)
+            ranges = [one for one in kind.children if one.name == "Range"]
+            parts = [(one.attributes.get("IO", ""), one.text.strip()) for one in ranges]
+            if kind.name not in kinds or not parts or len(ranges) < len(kind.children):
+                what = "Distribution needs one element Percent or Absolute, with elements Range"
+                self._error(distribution, what, "write it as diskspd -Rpxml does")
+                continue
+            shares = sum(int(share) for share, _ in parts if share.isdecimal())
+            if kind.name == "Absolute" and parts[-1][1].strip("0") == "" and shares == 100:
+                parts.pop()
+            if parts:
+                yield f"-rd{kinds[kind.name]}" + ":".join(f"{share}/{length}" for share, length in parts)
 
     def _data(self, target: Element) -> Iterator[str]:
         pattern = target.value("WriteBufferContent", "Pattern")

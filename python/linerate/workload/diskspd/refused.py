@@ -30,6 +30,7 @@ _NEVER_ZERO = {
     "g": "rate",
     "T": "distance of the threads",
     "F": "threads",
+    "O": "I/Os in flight",
 }
 
 
@@ -45,6 +46,9 @@ def why_refused(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     for one, other, are_both in (("n", "a", has_cpus), ("g", "x", "x" in letters)):
         if one in letters and are_both:
             yield f"-{one} with -{other}, which diskspd refuses", "write one of them"
+    if {"F", "O"} <= set(letters):
+        for one in dict.fromkeys(one for one in letters if one in ("g", "j", "p")):
+            yield f"-O with -{one}, which diskspd refuses", "write -o, or leave it out"
     for one, value in given:
         pattern, accepted = _VALUES.get(one, ("", ""))
         if pattern and not re.fullmatch(pattern, value):

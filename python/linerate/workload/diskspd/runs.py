@@ -96,6 +96,7 @@ def _stream(command: CommandSettings, volumes: Sequence[VolumeSpec]) -> StreamSp
         random_percent=100.0 if skip else float(command.random_percent),
         stride=skip,
         align_bytes=align,
+        distribution=command.distribution,
         think_time=ThinkTime(pause_s=command.pause_s, after_ios=command.burst) if command.pause_s else None,
         compression_ratio=_PATTERN_RATIO if writes and command.compresses else None,
     )

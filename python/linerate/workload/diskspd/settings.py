@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from linerate.workload.diskspd.distribution import DistributionError, read_distribution
 from linerate.workload.diskspd.lexer import CommandLine
 from linerate.workload.diskspd.refused import why_refused
 from linerate.workload.diskspd.tables import (
@@ -16,9 +17,10 @@ from linerate.workload.diskspd.tables import (
     OptionEffect,
     ToolName,
     ValueForm,
-    find_option,
+    option_of,
 )
 from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.spec import PlaceDistribution
 from linerate.workload.units import size_text
 
 SECTOR_BYTES = 512
@@ -41,6 +43,8 @@ class CommandTarget:
     place: SourceLocation
     threads: int | None = None
     size_bytes: int | None = None
+    weight: int = 1
+    """How often it is taken in a queue of several targets, in proportion to the others."""
 
 
 @dataclass(slots=True)
@@ -60,6 +64,9 @@ class CommandSettings:
     """From one sequential I/O to the next; None: they follow each other."""
     is_interlocked: bool = False
     thread_stride_bytes: int = 0
+    distribution: PlaceDistribution | None = None
+    shares_queue: bool = False
+    """All targets are in one queue: of each thread, where threads have positions of their own."""
     base_bytes: int = 0
     end_bytes: int | None = None
     creates: bool = False
@@ -92,9 +99,9 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
     targets: list[str] = []
     words = iter(command.words)
     for word in words:
-        row = find_option(command.tool, word[1:])
-        if word[0] not in "-/" or (word[0] == "/" and (row is None or "/" in word[1:])):
-            targets.append(word)  # a path of this machine begins with a slash too
+        row = option_of(command.tool, word)
+        if row is None and word[0] != "-":
+            targets.append(word)
             continue
         if targets and command.tool == "diskspd":
             what = f"{shorten(word)}: an option behind a target, which diskspd refuses"
@@ -202,7 +209,7 @@ class _Reader:
         return CommandSettings(
             command=self._command,
             size_bytes=self._block_bytes,
-            outstanding=self._number("outstanding", 2),
+            outstanding=self._outstanding(),
             threads=self._number("all_threads", self._number("threads", 1)),
             duration_s=self._number("duration_s", 10),
             warmup_s=self._number("warmup_s", 5),
@@ -212,6 +219,8 @@ class _Reader:
             stride_bytes=self._stride(),
             is_interlocked="interlocked_stride" in self._values,
             thread_stride_bytes=self._size("thread_stride_bytes", 0),
+            distribution=self._distribution(random_percent),
+            shares_queue=self._shares_queue(),
             base_bytes=base,
             end_bytes=min(ends) if ends else None,
             creates=bool(create),
@@ -223,6 +232,30 @@ class _Reader:
             compresses="random_data" not in self._values and not data,
             seed=self._number("seed", 1) if self._values.get("seed") else int("seed" in self._values),
         )
+
+    def _shares_queue(self) -> bool:
+        return "all_outstanding" in self._values and "all_threads" in self._values
+
+    def _outstanding(self) -> int:
+        if "all_outstanding" in self._values and not self._shares_queue():
+            place = self._command.place
+            self._problems.notice(place, "-O has no effect without -F, as in diskspd; -o counts")
+        return self._number("all_outstanding" if self._shares_queue() else "outstanding", 2)
+
+    def _distribution(self, random_percent: int) -> PlaceDistribution | None:
+        text = self._values.get("distribution")
+        if text is None:
+            return None
+        if not random_percent:
+            self._error(f"-rd{shorten(text)} without random I/O, which diskspd refuses", "write -r or -rs")
+            return None
+        try:
+            return read_distribution(
+                text, block_bytes=self._block_bytes, grid_bytes=self._grid(), size=self._bytes_or_none
+            )
+        except DistributionError as error:
+            self._error(error.what, error.accepted)
+            return None
 
     def _check_together(self, random_percent: int, write_percent: int) -> None:
         """Options that diskspd or Linerate refuses together."""
@@ -288,13 +321,18 @@ class _Reader:
             return default or SECTOR_BYTES
         return default if not text else self._bytes(text, key) or default or 1
 
-    def _bytes(self, text: str, key: str) -> int:
+    def _bytes_or_none(self, text: str) -> int | None:
         match = _SIZE.fullmatch(text)
-        if match is not None:
-            unit = match[2].lower()
-            size = int(match[1]) * (self._block_bytes if unit == "b" else _FACTORS[unit])
-            if size <= _NUMBER_MAX:
-                return size
+        if match is None:
+            return None
+        unit = match[2].lower()
+        size = int(match[1]) * (self._block_bytes if unit == "b" else _FACTORS[unit])
+        return size if size <= _NUMBER_MAX else None
+
+    def _bytes(self, text: str, key: str) -> int:
+        size = self._bytes_or_none(text)
+        if size is not None:
+            return size
         self._error(f"{key.removesuffix('_bytes').replace('_', ' ')} {shorten(text)!r}: no size", "write 64K")
         return 0
 
@@ -350,6 +388,9 @@ def _targets(
             [drive + word for drive in drives for word in words or ["\\testfile.dat"]] if drives else words
         )
         targets = [CommandTarget(text, place) for text in (*files, *raw)]
+        if command.weights:
+            weighed = zip(targets, command.weights, strict=True)
+            targets = [replace(target, weight=weight) for target, weight in weighed]
     if not targets and not any(where.startswith(f"{place}: ") for where, _ in problems.errors):
         problems.error(place, f"{command.tool}: no file or drive", _NO_TARGET)
     names: set[str] = set()
@@ -412,5 +453,9 @@ def _check(settings: CommandSettings, problems: Problems) -> None:
     if settings.pause_s and settings.outstanding > 1:
         what = "-i and -j with several I/Os in flight is not supported: a thread pauses as a whole"
         error(what, "write -o1, or leave them out")
+    if settings.shares_queue and any(not target.weight for target in settings.targets):
+        error(
+            "-O with a target of Weight 0, which diskspd refuses", "write 1 or more, or leave the target out"
+        )
     if settings.pause_s and settings.rate_iops:
         error("-g with -i and -j", "write one of them")

@@ -65,7 +65,7 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("diskspd", "F", ValueForm.NUMBER, "all_threads", "threads in all, each with I/Os on every target"),
     _does("diskspd", "w", ValueForm.PERCENT, "write_percent", "share of writes (0)"),
     _does("diskspd", "rs", ValueForm.PERCENT, "random_percent", "share of random I/Os; with reads or writes alone"),
-    _refused("diskspd", "rd", "uneven places are not made; `range` and `hotband` of a TOML file are near to it"),
+    _does("diskspd", "rd", ValueForm.ANYTHING, "distribution", "uneven random places: `pct90/10:5/20`, `abs90/10G`"),
     _does("diskspd", "r", ValueForm.OPTIONAL_SIZE, "random_grid", "random places, on this grid (size of an I/O)"),
     _does("diskspd", "si", ValueForm.OPTIONAL_SIZE, "interlocked_stride", "as `-s`, with one position for all threads"),
     _does("diskspd", "s", ValueForm.OPTIONAL_SIZE, "stride", "sequential; from one I/O to the next (size of an I/O)"),
@@ -101,8 +101,8 @@ OPTIONS: tuple[CommandOption, ...] = (
     _none("diskspd", "I", "priority of the I/Os in Windows"),
     _none("diskspd", "e", "event tracing of Windows"),
     _refused("diskspd", "N", "memory-mapped I/O is not made"),
-    _refused("diskspd", "O", "a queue that several targets share is not made; write -o"),
-    _refused("diskspd", "X", "the profile runs by itself: `linerate run FILE`"),
+    _does("diskspd", "O", ValueForm.NUMBER, "all_outstanding", "I/Os in flight per thread on all targets; with `-F`"),
+    _does("diskspd", "X", ValueForm.ANYTHING, "profile", "runs a profile; `-d -W -C -z -R -v` and targets go with it"),
     _refused("diskspd", "y", "events of Windows cannot be waited for"),
     _does("sqlio", "k", ValueForm.LETTERS, "direction", "`R` reads (default) or `W` writes"),
     _does("sqlio", "T", ValueForm.PERCENT, "read_percent", "share of reads (sqlio2)"),
@@ -141,6 +141,14 @@ EXCLUSIVE: tuple[tuple[str, str], ...] = (
     ("all_threads", "threads"),
 )
 """Keys of options that diskspd 2.2 refuses together."""
+
+
+def option_of(tool: ToolName, word: str) -> CommandOption | None:
+    """The row of a word of a command; None for a target, or an option that the tool does not have."""
+    row = find_option(tool, word[1:]) if word[:1] in ("-", "/") else None
+    return (
+        None if word[:1] == "/" and "/" in word[1:] else row
+    )  # a path of this machine begins with a slash too
 
 
 def find_option(tool: ToolName, text: str) -> CommandOption | None:

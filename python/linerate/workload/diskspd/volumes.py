@@ -14,7 +14,7 @@ from linerate.errors import UserError
 from linerate.workload.diskspd.settings import CommandSettings, CommandTarget
 from linerate.workload.overrides import Overrides
 from linerate.workload.problems import Problems, shorten
-from linerate.workload.spec import VolumeSpec
+from linerate.workload.spec import SharedQueue, VolumeSpec
 from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target, path_of
 
 _OUTSTANDING_MAX = 65_536
@@ -28,6 +28,12 @@ def disk_names(commands: Sequence[CommandSettings]) -> dict[str, str]:
         for target in command.targets:
             names.setdefault(target.text.lower(), f"disk{len(names) + 1}")
     return names
+
+
+def _queue(command: CommandSettings, target: CommandTarget, name: str) -> SharedQueue | None:
+    if not command.shares_queue or len(command.targets) < 2:
+        return None
+    return SharedQueue(name=name, weight=target.weight)
 
 
 @dataclass(slots=True)
@@ -82,6 +88,7 @@ class CommandVolumes:
                     durable_writes=command.durable_writes,
                     create=found.can_be_made and size is not None,
                     shares_device=apart,
+                    queue=_queue(command, target, f"t{thread + 1}" if apart else "all"),
                     iscsi=found.iscsi,
                 )
             )

@@ -88,7 +88,8 @@ def _step(
         limits=ended[1],
     )
     _note_places(jobs, problems)
-    span = "until its size is moved" if elapsed_s == UNTIL_DONE_S else f"elapsed={number_text(elapsed_s)}"
+    ends_when_done = not jobs[0].runtime_s
+    span = "until its size is moved" if ends_when_done else f"elapsed={number_text(elapsed_s)}"
     warmup_text = f" warmup={number_text(warmup_s)}" if warmup_s else ""
     limits = [job.error_limit for job in jobs if job.error_limit is not None]
     run = PlannedRun(
@@ -102,6 +103,7 @@ def _step(
         end_commands=tuple(dict.fromkeys(command for job in jobs for command in job.end_commands)),
         error_limit=min(limits) if limits else None,
         jobs=tuple(_planned(job, made[1]) for job in jobs),
+        ends_when_done=ends_when_done,
         source=str(jobs[0].place),
     )
     return PlanStep(run, rate)

@@ -62,9 +62,10 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a worker that wri
 - **Positions.** Each worker has a position of its own on each target, for reads and writes together. Several
   sequential workers on one target go through the same blocks, as in Iometer; a cache then answers most of them.
   Every run begins at the first sector of the used part.
-- **Lines.** The lines of a specification are drawn by their shares for each I/O, with the sizes and directions of
-  each line, and move one position together. So lines that differ in `% random`, `align` or `delay` are refused: also
-  the specification `All in one` that Iometer brings along. Lines of 0 % are left out.
+- **Lines.** A line is drawn for each I/O by the shares of the lines. It says size, direction, whether the place is
+  random, and its grid. An I/O that is not random follows the last one, of whatever line, at the next multiple of
+  `align`: `All in one`, which Iometer brings along, runs so. Lines that differ in `delay` are refused. Lines of 0 %
+  are left out.
 - **Alignment.** `align` is the grid of places, counted from the first byte of the target. `align` 0 means sectors,
   which are 512 bytes. Then most random I/Os of 4 KiB are off the 4096-byte blocks inside of the storage, as with
   Iometer; a notice says so. A volume whose own sectors have 4096 bytes refuses such a run at its start, with the

@@ -1,8 +1,8 @@
 """An access specification as the stream of a worker.
 
 Iometer keeps one position for each worker and target, and all lines of a specification move it. So lines become one
-stream: its sizes, and those of its writes, are drawn by the shares of the lines. What a single stream cannot do is
-refused: lines whose shares of random places, grids or pauses differ.
+stream: its sizes, and those of its writes, are drawn by the shares of the lines. Lines that differ in their random
+places or grids are kinds of I/O of the stream, each drawn as a whole. Lines whose pauses differ are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from linerate.workload.iometer.configuration import SECTOR_BYTES, AccessLine, AccessSpecification, IcfWorker
 from linerate.workload.iometer.lexer import printable
 from linerate.workload.problems import Problems
-from linerate.workload.spec import SizeMix, StreamSpec, ThinkTime
+from linerate.workload.spec import MixPart, SizeMix, StreamSpec, ThinkTime
 
 _ONE_BYTE_RATIO = 512.0
 """A write of one repeated byte: as compressible as the data plane makes it."""
@@ -31,22 +31,14 @@ def check_lines(specification: AccessSpecification, problems: Problems) -> None:
         if line.reply_bytes:
             reason = "transactions of a request and an answer are not made"
             _refuse(line, f"reply {line.reply_bytes}", reason, "write 0", problems)
-        if 0 < line.random_percent < 100 and line.size_bytes % line.grid_bytes:
-            reason = "I/Os that follow a random one begin where it ended, and not at the next multiple"
-            _refuse(line, f"align {line.align_bytes}", reason, "write a divisor of the size", problems)
         if len(specification.lines) > 1 and line.burst > 1:
             reason = "lines are drawn for each I/O, not for several in a row"
             _refuse(line, f"burst {line.burst}", reason, "write 1", problems)
-        for name, own, shared in (
-            ("% random", line.random_percent, first.random_percent),
-            ("align", line.grid_bytes, first.grid_bytes),
-            ("delay", line.delay_ms, first.delay_ms),
-        ):
-            if own != shared:
-                reason = f"lines of a specification have one {name} here, and the first has {shared}"
-                hint = "write a specification for each kind of I/O"
-                _refuse(line, f"{name} {own}", reason, hint, problems)
-                return
+        if line.delay_ms != first.delay_ms:
+            reason = f"lines of a specification have one delay here, and the first has {first.delay_ms}"
+            hint = "write a specification for each kind of I/O"
+            _refuse(line, f"delay {line.delay_ms}", reason, hint, problems)
+            return
 
 
 def check_pauses(
@@ -70,11 +62,32 @@ def read_percent(lines: Iterable[AccessLine]) -> float:
     return sum(line.share_percent * line.read_percent for line in lines) / 100
 
 
+def random_percent(lines: Iterable[AccessLine]) -> float:
+    """Share of the random places in all I/Os."""
+    return sum(line.share_percent * line.random_percent for line in lines) / 100
+
+
 def grid_bytes(lines: Sequence[AccessLine]) -> int | None:
     """The grid of places; None: whole I/Os follow each other, so that none is off the grid."""
-    line = lines[0]
     follow = not any(one.random_percent for one in lines)
-    return None if follow and not any(one.size_bytes % line.grid_bytes for one in lines) else line.grid_bytes
+    on_grid = not any(one.size_bytes % other.grid_bytes for one in lines for other in lines)
+    return None if follow and on_grid else max(line.grid_bytes for line in lines)
+
+
+def _kinds(lines: Sequence[AccessLine]) -> tuple[MixPart, ...]:
+    """The lines as kinds of I/O; none if they have their random places and their grid together."""
+    if len({(line.random_percent, line.grid_bytes) for line in lines}) == 1 or grid_bytes(lines) is None:
+        return ()
+    return tuple(
+        MixPart(
+            share_percent=line.share_percent,
+            size_bytes=line.size_bytes,
+            read_percent=line.read_percent,
+            random_percent=line.random_percent,
+            align_bytes=line.grid_bytes,
+        )
+        for line in lines
+    )
 
 
 def stream_of(
@@ -93,9 +106,10 @@ def stream_of(
         name=name,
         volumes=tuple(volumes),
         sizes=sizes,
+        mix=_kinds(lines),
         write_sizes=writes if writes is not None and writes != sizes else None,
         read_percent=read_percent(lines),
-        random_percent=float(first.random_percent),
+        random_percent=random_percent(lines),
         align_bytes=grid_bytes(lines),
         think_time=pause,
         compression_ratio=_ONE_BYTE_RATIO if writes is not None and not worker.pattern else None,

@@ -12,7 +12,7 @@ from linerate.workload.fio.volumes import unused_name
 from linerate.workload.iometer.configuration import AccessSpecification, IcfManager, IcfSetup, IcfWorker
 from linerate.workload.iometer.cycles import RunShape, cycles_of, shapes
 from linerate.workload.iometer.lexer import printable
-from linerate.workload.iometer.load import check_lines, check_pauses, read_percent, stream_of
+from linerate.workload.iometer.load import check_lines, check_pauses, random_percent, read_percent, stream_of
 from linerate.workload.iometer.specifications import IDLE, Specifications
 from linerate.workload.iometer.volumes import DiskUse, DiskVolumes, apart_disks, check_maps, disks_of, key_of
 from linerate.workload.overrides import Overrides
@@ -238,7 +238,7 @@ class _Builder:
         """What may surprise in the load of a worker."""
         specification, problems = one.specification, self._problems
         first, shown = specification.lines[0], printable(specification.name)
-        if first.random_percent and not first.align_bytes:
+        if any(line.random_percent and not line.align_bytes for line in specification.lines):
             message = (
                 f"{shown}: align 0: random places are on sectors of 512 bytes, as in Iometer, also where "
                 "storage has blocks of 4096 bytes inside; a volume with 4096-byte sectors refuses it: "
@@ -251,7 +251,7 @@ class _Builder:
                 "an array that compresses stores little of them"
             )
             problems.notice(first.place, message)
-        if first.random_percent < 100:
+        if random_percent(specification.lines) < 100:
             for use in own:
                 sharing = len({other.number for other in uses if other.disk is use.disk})
                 if sharing > 1:

@@ -156,6 +156,17 @@ other hosts (`hd=`) are refused. Each thread of the file is a thread that waits 
 - **Not supported**, and refused: copy and move, `fileio=(sequential,delete)`, skewed file selection, `stopafter` with
   sequential files, `format=complete`, `fwdrate=curve` or n%, `validate`, `compratio`, `dedupratio`, SDs in the same
   file.
+
+## Reports in vdbench's form
+
+`--vdbench-output DIR` of `run` and `report` writes the files of vdbench 5.04.06: `summary.html`, `totals.html`,
+`flatfile.html`, `histogram.html`, `logfile.html`, `parmfile.html`, one for each SD or FSD, and these:
+
+- `status.html`: times and states, separated by tabs. The file is written from the stored run, so it is there once the
+  run has ended. Its slaves are the load generator.
+- `skew.html`: for each RD the shares of its WDs, asked for and seen, and the figures of its SDs or FSDs. A table of
+  one line is left out. There are no tables of hosts and slaves.
+- The index at the top of a report leads to its RDs.
 """
 
 _TITLES = {

@@ -427,6 +427,12 @@ def _format_step(steps: Sequence[PlanStep], general: General, sds: int) -> PlanS
         first, spec=spec, name="format", label="format", loops=(), rate_text=UNCONTROLLED, pause_s=0.0
     )
     return PlanStep(
-        replace(run, timing_text="until every volume is full", start_commands=(), end_commands=()),
+        replace(
+            run,
+            timing_text="until every volume is full",
+            start_commands=(),
+            end_commands=(),
+            ends_when_done=True,
+        ),
         Rate("max"),
     )

@@ -307,6 +307,7 @@ class _Expander:
             end_commands=rd.end_commands,
             error_limit=self._workload.general.error_limit,
             histogram_us=self._workload.general.histogram_us,
+            ends_when_done=is_format and not rd.formatting.limited,
             source=str(rd.place),
         )
         return PlanStep(run)

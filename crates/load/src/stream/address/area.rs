@@ -112,12 +112,12 @@ impl Area {
     }
 
     /// Distance from the start to the first grid line.
-    fn lead(&self, grid: u64) -> u64 {
+    pub(super) fn lead(&self, grid: u64) -> u64 {
         self.first.start.next_multiple_of(grid) - self.first.start
     }
 
     /// Grid lines where an I/O may start.
-    fn places(&self, bytes: u64, grid: u64) -> u64 {
+    pub(super) fn places(&self, bytes: u64, grid: u64) -> u64 {
         (self.len() - self.lead(grid)).saturating_sub(bytes) / grid + 1
     }
 }
@@ -142,5 +142,11 @@ pub(crate) enum PlaceError {
         to: u64,
         /// Size of the volume.
         end: u64,
+    },
+    /// A distribution in bytes without a part for this volume.
+    #[error("no part of the distribution that has I/Os begins in the {found} bytes that are used")]
+    Nowhere {
+        /// Bytes there are.
+        found: u64,
     },
 }

@@ -148,6 +148,41 @@ fn a_stride_skips_forward() {
 }
 
 #[test]
+fn a_stride_begins_at_the_start_again_and_again() {
+    let json = with_4k(r#""stride": {"min_bytes": 12288, "max_bytes": 12288}"#);
+    let places: Vec<u64> = draws(&json, 20 * 4096, 4096, 12).iter().map(|s| s.0 / 4096).collect();
+    assert_eq!(places, [0, 4, 8, 12, 16, 0, 4, 8, 12, 16, 0, 4]);
+}
+
+#[test]
+fn a_distribution_gives_each_part_its_share() {
+    let json = with_4k(
+        r#""align_bytes": 4096,
+        "distribution": {"unit": "percent", "parts": [[90, 10], [0, 10], [5, 20], [5, 60]]}"#,
+    );
+    let places = draws(&json, 100 * 4096 + 512, 4096, 100_000);
+    let share = |from: u64, to: u64| {
+        let inside = |place: &&(u64, u32)| (from * 4096..to * 4096).contains(&place.0);
+        places.iter().filter(inside).count() as f64 / 1000.0
+    };
+    for (from, to, percent) in [(0, 10, 90.0), (10, 20, 0.0), (20, 40, 5.0), (40, 100, 5.0)] {
+        assert!((share(from, to) - percent).abs() < 0.3, "{from}..{to}: {} %", share(from, to));
+    }
+    let seen: BTreeSet<u64> = places.iter().map(|place| place.0 / 4096).collect();
+    assert_eq!(seen, (0..10).chain(20..100).collect());
+}
+
+#[test]
+fn a_partly_random_stream_goes_on_behind_its_part() {
+    let json = with_4k(r#""random_percent": 50, "distribution": {"unit": "bytes", "parts": [[100, 4096]]}"#);
+    let places = draws(&json, MIB, 4096, 10_000);
+    assert!(places.iter().filter(|place| place.0 == 0).count() > 4500);
+    assert!(places.windows(2).all(|pair| pair[1].0 == 0 || pair[1].0 == pair[0].0 + 4096));
+    let outside = with_4k(r#""distribution": {"unit": "bytes", "parts": [[0, 1048576], [100, 0]]}"#);
+    assert!(Address::new(&stream(&outside), MIB, 512).is_err());
+}
+
+#[test]
 fn several_cursors_take_turns_in_their_own_parts() {
     let places = draws(&with_4k(r#""random_percent": 0, "cursors": 4"#), MIB, 4096, 8);
     let quarter = MIB / 4;
