@@ -218,12 +218,9 @@ impl SmbSink for Reports {
                 Blame::Peer,
                 false,
             ),
-            SmbEventKind::ChannelRestored { channels } => (
-                "channel_back",
-                format!("the session has {channels} channels again"),
-                Blame::Peer,
-                false,
-            ),
+            SmbEventKind::ChannelRestored { channels } => {
+                ("channel_back", format!("the session has {channels} channels again"), Blame::Peer, false)
+            }
             SmbEventKind::ConnectionRestored { after_ns, requests, is_same_handle } => {
                 ("session_back", restored(after_ns, requests, is_same_handle), Blame::Peer, false)
             }
