@@ -204,10 +204,40 @@ def test_targets_that_do_not_fit_the_templates(script: ReadScript, line: str, wo
     assert words in caught.value.message
 
 
-def test_targets_that_differ_are_refused(script: ReadScript) -> None:
+def test_targets_that_differ_are_streams_of_one_run(script: ReadScript) -> None:
+    # As in VM Fleet's profile VDI: writes and reads of one file, each with its size, places and rate.
+    writes = one(rate=6, unit=' unit="IOPS"').replace("<BlockSize>8192", "<BlockSize>32768")
+    writes = writes.replace("<Random>4096", "<Random>32768").replace("<WriteRatio>30", "<WriteRatio>100")
+    reads = one(rate=12, unit=' unit="IOPS"').replace("<WriteRatio>30", "<WriteRatio>0")
+    (step,) = script(profile(writes + reads), name="p.xml").plain_steps
+    spec = step.run.spec
+    assert [(volume.name, volume.shares_device) for volume in spec.volumes] == [
+        ("disk1.g1", True),
+        ("disk1.g2", True),
+    ]
+    assert len({volume.url for volume in spec.volumes}) == 1
+    found = [(one.name, one.volumes, one.read_percent, one.align_bytes) for one in spec.streams]
+    assert found == [("diskspd.1", ("disk1.g1",), 0, 32768), ("diskspd.2", ("disk1.g2",), 100, 4096)]
+    # Four threads each: 24 and 48 I/Os per second.
+    assert (step.rate.kind, step.rate.value) == ("fixed", 72)
+    assert [one.share_percent for one in spec.streams] == [pytest.approx(100 / 3), pytest.approx(200 / 3)]
+
+
+def test_a_rate_of_some_targets_is_their_own(script: ReadScript) -> None:
+    text = profile(one("a", rate=100, unit=' unit="IOPS"') + one("b") + one("c"))
+    (step,) = script(text, name="p.xml").plain_steps
+    assert [(one.volumes, one.rate_iops) for one in step.run.spec.streams] == [
+        (("disk1",), 400),
+        (("disk2", "disk3"), None),
+    ]
+    assert step.rate.kind == "max"
+
+
+def test_targets_that_differ_share_no_queue(script: ReadScript) -> None:
     text = profile(one("a") + one("b").replace("<WriteRatio>30", "<WriteRatio>0"))
-    with pytest.raises(UserError, match="targets with different options") as caught:
-        script(text, name="p.xml")
+    text = text.replace("<ThreadCount>0", "<RequestCount>4</RequestCount><ThreadCount>2")
+    with pytest.raises(UserError, match="share no queue here") as caught:
+        script(text.replace("<ThreadsPerFile>4", "<ThreadsPerFile>1"), name="p.xml")
     assert caught.value.message.startswith("p.xml:5: ")
 
 

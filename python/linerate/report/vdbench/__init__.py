@@ -79,11 +79,14 @@ def _summary(run: RunDirectory, steps: _Steps, links: list[tuple[str, str]]) -> 
 
 
 def _index(steps: _Steps) -> Iterable[_Line]:
-    yield from ("", *layout.run_index([record for record, _ in steps]))
+    yield ""
+    yield from layout.run_index([record for record, _ in steps])
 
 
 def _start(number: int, record: StepRecord) -> Iterable[_Line]:
-    yield from ("", layout.RunStart(layout.banner(record), number), "")
+    yield ""
+    yield layout.RunStart(layout.banner(record), number)
+    yield ""
 
 
 def _kind(steps: _Steps) -> str:

@@ -57,11 +57,12 @@ def load_commands(
 def _plan(
     name: str, commands: Iterable[CommandLine], overrides: Overrides, problems: Problems, path: str = ""
 ) -> RunPlan:
-    found: list[CommandSettings | None] = [
-        read_settings(command, problems) for command in with_profiles(commands, problems)
+    found: list[list[CommandSettings | None]] = [
+        [read_settings(one, problems) for one in (command, *command.others)]
+        for command in with_profiles(commands, problems)
     ]
     problems.raise_if_any()
-    settings = [one for one in found if one is not None]
+    settings = [[one for one in groups if one is not None] for groups in found]
     if not settings:
         raise UserError(f"{path}: no command of diskspd or sqlio", "write commands with options and targets")
     steps = steps_of(settings, overrides, problems)

@@ -79,8 +79,10 @@ _PROFILES = """
 ## XML profiles
 
 `linerate run FILE` runs a profile of diskspd, as `diskspd -Rpxml` writes one. Each time span is a run. Elements are
-read as their options, so messages name these; a number of 0 is as without the element. The targets of a time span
-must have the same options: one in which they differ is refused. Templates of targets (`*1`) are mapped as others.
+read as their options, so messages name these; a number of 0 is as without the element. Targets of a time span that
+have the same options are a stream of the run. Those with other options are further streams, `diskspd.2`, as in the
+profiles VDI and SQL of VM Fleet; a target that several of them have is a volume for each, `disk1.g2`, on the same
+device. With `-O` such targets are refused. Templates of targets (`*1`) are mapped as others.
 
 `diskspd -Xprofile.xml -d60 a.dat b.dat` runs a profile from a command, in a script or behind `--`: the path counts from
 the folder of the script. `-d`, `-W`, `-C` and `-z` replace those of all its time spans, and the targets replace the

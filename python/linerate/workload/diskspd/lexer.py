@@ -49,12 +49,14 @@ _LINE_ENDS = {".ps1": "`"}
 @dataclass(frozen=True, slots=True)
 class CommandLine:
     """A command of a tool. words: its options and targets, without quotes. weights: those of the targets in
-    a queue that they share; empty: all are equal."""
+    a queue that they share; empty: all are equal. others: targets of the same run with options of their own (profiles).
+    """
 
     place: SourceLocation
     tool: ToolName
     words: tuple[str, ...]
     weights: tuple[int, ...] = ()
+    others: tuple[CommandLine, ...] = ()
 
 
 def is_command_name(word: str) -> bool:

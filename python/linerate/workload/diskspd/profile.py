@@ -1,14 +1,14 @@
 """From an XML profile of diskspd (-X) to commands: each time span is one, its elements read as their options.
 
-Elements and their options are data; docs/diskspd.md is made from them. The targets of a time span have one set of
-options, as those of a command have: a profile in which they differ is refused.
+Elements and their options are data; docs/diskspd.md is made from them. Targets of a time span that have other options
+than the first one are groups of their own in its run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -123,18 +123,21 @@ class _Reader:
         for path in paths:
             if path.startswith("*") and not re.fullmatch(r"\*0*[1-9]\d{0,8}", path):
                 self._error(span, f"{shorten(path)}: no template, which diskspd refuses", "write *1, *2, ..")
-        sets = {tuple(self._options(target)) for target in found}
         if not found or not all(paths):
             self._error(span, "a time span without targets, or a target without a path", "write Path")
-        elif len(sets) > 1:
-            what = "targets with different options are not supported: a run has one set of them"
-            self._error(span, what, "write a time span for each")
-        else:
-            words = (*self._options(span), *sets.pop(), *paths)
-            weights = tuple(self._weight(target) for target in found)
-            place = SourceLocation(self._path, span.line)
-            return CommandLine(place, "diskspd", words, weights if len(set(weights)) > 1 else ())
-        return None
+            return None
+        groups: dict[tuple[str, ...], list[Element]] = {}
+        for target in found:
+            groups.setdefault(tuple(self._options(target)), []).append(target)
+        first, *others = [self._group(span, options, targets) for options, targets in groups.items()]
+        return replace(first, others=tuple(others))
+
+    def _group(self, span: Element, options: Sequence[str], targets: Sequence[Element]) -> CommandLine:
+        """Targets of a time span that have the same options."""
+        words = (*self._options(span), *options, *(target.value("Path") for target in targets))
+        weights = tuple(self._weight(target) for target in targets)
+        place = SourceLocation(self._path, span.line)
+        return CommandLine(place, "diskspd", words, weights if len(set(weights)) > 1 else ())
 
     def _weight(self, target: Element) -> int:
         text = target.value("Weight") or "1"

@@ -18,16 +18,19 @@ _PATTERN_RATIO = 512.0
 """Write data of a repeated pattern: as compressible as the data plane makes it."""
 
 
-def steps_of(commands: Sequence[CommandSettings], overrides: Overrides, problems: Problems) -> list[PlanStep]:
-    """The steps in order; empty after a problem was noted."""
-    if len(commands) > RUNS_MAX:
+def steps_of(
+    runs: Sequence[Sequence[CommandSettings]], overrides: Overrides, problems: Problems
+) -> list[PlanStep]:
+    """The steps in order; empty after a problem was noted. Each run has groups of targets with the same options."""
+    commands = [command for groups in runs for command in groups]
+    if len(runs) > RUNS_MAX:
         problems.error(commands[0].place, f"more than {RUNS_MAX:,} commands", "split the file")
         return []
     names = disk_names(commands)
     overrides.luns.check([(name, text) for text, name in _texts(commands, names)])
     volumes = CommandVolumes(names, overrides, problems)
     labels: set[str] = set()
-    steps = [_step(command, volumes.make(command), labels) for command in commands]
+    steps = [_step(groups, volumes.make(groups), labels) for groups in runs]
     for command in commands:
         _notice(command, problems)
     return [] if problems.errors else [step for step in steps if step is not None]
@@ -39,33 +42,64 @@ def _texts(commands: Sequence[CommandSettings], names: dict[str, str]) -> list[t
     return [(text, names[key]) for key, text in texts.items()]
 
 
-def _step(command: CommandSettings, volumes: Sequence[VolumeSpec], labels: set[str]) -> PlanStep | None:
-    if not volumes:
+def _step(
+    groups: Sequence[CommandSettings], volumes: Sequence[Sequence[VolumeSpec]], labels: set[str]
+) -> PlanStep | None:
+    if not all(volumes):
         return None
-    name = _name(command)
+    first = groups[0]
+    name = _name(first) + (f" +{len(groups) - 1}" if len(groups) > 1 else "")
     label = unused_name(name, labels, " #")
-    duration_s = float(command.duration_s)
+    duration_s = float(first.duration_s)
+    streams = [_stream(one, own) for one, own in zip(groups, volumes, strict=True)]
+    rates = [_rate_iops(one) for one in groups]
+    streams, rate = _with_rates(streams, rates)
     spec = RunSpec(
         name=label,
-        seed=command.seed,
-        volumes=tuple(volumes),
-        streams=(_stream(command, volumes),),
+        seed=first.seed,
+        volumes=tuple(volume for own in volumes for volume in own),
+        streams=tuple(streams),
         elapsed_s=duration_s,
-        warmup_s=float(command.warmup_s),
+        warmup_s=float(first.warmup_s),
         interval_s=1.0 if duration_s >= 2 else duration_s / 2,
     )
-    rate = Rate()
-    if command.rate_iops is not None:
-        threads = sum(target.threads or command.threads for target in command.targets)
-        rate = Rate("fixed", command.rate_iops * threads, "deterministic")
     run = PlannedRun(
         spec=spec,
         name=name,
         label=label,
         rate_text=number_text(rate.value) if rate.kind == "fixed" else UNCONTROLLED,
-        source=str(command.place),
+        source=str(first.place),
     )
     return PlanStep(run, rate)
+
+
+def _rate_iops(command: CommandSettings) -> float | None:
+    """Of all threads on all targets."""
+    if command.rate_iops is None:
+        return None
+    return command.rate_iops * sum(target.threads or command.threads for target in command.targets)
+
+
+def _with_rates(
+    streams: Sequence[StreamSpec], rates: Sequence[float | None]
+) -> tuple[list[StreamSpec], Rate]:
+    """Streams that all have a rate become shares of one; beside streams without one they keep their own."""
+    named = [
+        stream if len(streams) == 1 else stream.model_copy(update={"name": f"{stream.name}.{number}"})
+        for number, stream in enumerate(streams, start=1)
+    ]
+    given = [rate for rate in rates if rate is not None]
+    if len(given) < len(rates):
+        pairs = zip(named, rates, strict=True)
+        return [stream.model_copy(update={"rate_iops": rate}) for stream, rate in pairs], Rate()
+    total = sum(given)
+    if len(named) > 1:
+        shares = [100 * rate / total for rate in given]
+        named = [
+            stream.model_copy(update={"share_percent": share})
+            for stream, share in zip(named, shares, strict=True)
+        ]
+    return named, Rate("fixed", total, "deterministic")
 
 
 def _name(command: CommandSettings) -> str:

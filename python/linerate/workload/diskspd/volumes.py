@@ -7,6 +7,7 @@ each has a position of its own. Otherwise all threads share the volume's queue.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -45,18 +46,33 @@ class CommandVolumes:
     problems: Problems
     _found: dict[tuple[str, bool], Target | None] = field(default_factory=dict)
 
-    def make(self, command: CommandSettings) -> list[VolumeSpec]:
-        """The volumes of one command; some are missing after a problem was noted."""
-        made = [volume for target in command.targets for volume in self._of_target(command, target)]
-        if sum(volume.outstanding for volume in made) > _OUTSTANDING_MAX * max(len(made), 1):
-            self.problems.error(command.place, "too many I/Os in flight", f"at most {_OUTSTANDING_MAX:,}")
+    def make(self, groups: Sequence[CommandSettings]) -> list[list[VolumeSpec]]:
+        """The volumes of each group of a run; some are missing after a problem was noted."""
+        texts = Counter(target.text.lower() for one in groups for target in one.targets)
+        twice = {text for text, uses in texts.items() if uses > 1}
+        made = [
+            [
+                volume
+                for target in one.targets
+                for volume in self._of_target(one, target, number if target.text.lower() in twice else 0)
+            ]
+            for number, one in enumerate(groups, start=1)
+        ]
+        every = [volume for own in made for volume in own]
+        if sum(volume.outstanding for volume in every) > _OUTSTANDING_MAX * max(len(every), 1):
+            self.problems.error(groups[0].place, "too many I/Os in flight", f"at most {_OUTSTANDING_MAX:,}")
+        if len(groups) > 1 and groups[0].shares_queue:
+            what = "-O with targets that have different options is not supported: they share no queue here"
+            self.problems.error(groups[0].place, what, "write -o")
         return made
 
-    def _of_target(self, command: CommandSettings, target: CommandTarget) -> list[VolumeSpec]:
-        name = self.names[target.text.lower()]
+    def _of_target(self, command: CommandSettings, target: CommandTarget, group: int) -> list[VolumeSpec]:
+        """group: the number of the group, of a target that several have; else 0."""
+        disk = self.names[target.text.lower()]
+        name = f"{disk}.g{group}" if group else disk
         threads = target.threads or command.threads
         end = target.size_bytes if command.end_bytes is None else command.end_bytes
-        found = self._target(name, target, sized=end is not None)
+        found = self._target(disk, target, sized=end is not None)
         apart = threads > 1 and command.random_percent < 100 and not command.is_interlocked
         if threads > _THREADS_MAX or threads * command.outstanding > _OUTSTANDING_MAX:
             what = f"{threads:,} threads with {command.outstanding:,} I/Os each on {shorten(target.text)}"
@@ -87,7 +103,7 @@ class CommandVolumes:
                     direct=command.direct,
                     durable_writes=command.durable_writes,
                     create=found.can_be_made and size is not None,
-                    shares_device=apart,
+                    shares_device=apart or bool(group),
                     queue=_queue(command, target, f"t{thread + 1}" if apart else "all"),
                     iscsi=found.iscsi,
                 )

@@ -60,7 +60,11 @@ def _of_profile(command: CommandLine, problems: Problems) -> Iterator[CommandLin
     replaced = [word for word in options if _letters(word) in _REPLACED]
     used: set[int] = set()
     for span in _spans(command, paths[0], problems):
-        yield replace(span, words=tuple(_replaced(span, replaced, targets, used, problems)))
+        first, *others = [
+            replace(one, words=tuple(_replaced(one, replaced, targets, used, problems)), others=())
+            for one in (span, *span.others)
+        ]
+        yield replace(first, others=tuple(others))
     for number, target in enumerate(targets, start=1):
         if number not in used and len(problems.errors) == before:
             what = f"diskspd: {shorten(target)}: the profile has no template *{number}, which diskspd refuses"
