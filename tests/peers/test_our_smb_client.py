@@ -17,7 +17,7 @@ from linerate.results import RunDirectory, files
 from tests.cli.conftest import Done, linerate
 from tests.load.relay import Relay
 from tests.peers.test_our_initiator import FILL, MIXED, SEED, _unstamped
-from tests.support.samba import PASSWORD, USER, Samba, samba
+from tests.support.samba import PASSWORD, USER, Samba, samba, when_in_use
 
 FILE_BYTES = 8 << 20
 
@@ -192,13 +192,10 @@ def test_chelsios_sizes_on_a_share_are_drawn_as_the_paper_does(server: Samba, tm
 def test_a_server_that_ends_fails_the_run_with_its_reason(tmp_path: Path) -> None:
     text = MIXED.replace('elapsed = "1s"', 'elapsed = "30s"')
     with samba(tmp_path / "samba") as own:
-        timer = threading.Timer(2.0, os.kill, (own.pid, signal.SIGTERM))
-        timer.start()
-        try:
-            limit = ("--set", "smb.replacement_timeout_s=1")
-            done = _run(text, own.url("gone.img"), tmp_path / "gone", *limit)
-        finally:
-            timer.cancel()
+        ending = when_in_use(tmp_path / "gone", lambda: os.kill(own.pid, signal.SIGTERM))
+        limit = ("--set", "smb.replacement_timeout_s=1")
+        done = _run(text, own.url("gone.img"), tmp_path / "gone", *limit)
+        ending.join()
     assert done.returncode not in (0, 2), done.stderr
     assert "closed the connection" in done.stderr or "broke" in done.stderr
     assert "could not be restored within 1 s (smb.replacement_timeout_s)" in done.stderr

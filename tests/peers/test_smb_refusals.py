@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
-from linerate.results import RunDirectory, files
+from linerate.results import RunDirectory
 
 from tests.cli.conftest import Done, linerate
-from tests.support.samba import PASSWORD, USER, Samba, samba
+from tests.support.samba import PASSWORD, USER, samba, when_in_use
 
 FILE_BYTES = 8 << 20
 LOAD = """
@@ -48,8 +47,7 @@ def test_a_full_share_asks_for_room(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_share_that_is_closed_while_it_is_in_use_is_to_be_offered_again(tmp_path: Path) -> None:
     with samba(tmp_path) as server:
-        closing = threading.Thread(target=_withdraw_in_use, args=(server, tmp_path / "run" / files.SPOOL))
-        closing.start()
+        closing = when_in_use(tmp_path / "run", server.withdraw)
         done = _run(server.url("closed.img"), tmp_path, elapsed="60s")
         closing.join()
     assert done.returncode not in (0, 2), done.stderr
@@ -60,16 +58,6 @@ def test_a_share_that_is_closed_while_it_is_in_use_is_to_be_offered_again(tmp_pa
     assert run.intervals["ios"].sum() > 0
     lost = [event.message for event in run.events if event.kind == "session_lost"]
     assert any("STATUS_NETWORK_NAME_DELETED" in message for message in lost), lost
-
-
-def _withdraw_in_use(server: Samba, spool: Path) -> None:
-    """Once the run has an interval."""
-    pause = threading.Event()
-    for _ in range(300):
-        if spool.exists() and spool.stat().st_size > 0:
-            break
-        pause.wait(0.1)
-    server.withdraw()
 
 
 def test_a_locked_account_is_to_be_unlocked_and_not_corrected(tmp_path: Path) -> None:

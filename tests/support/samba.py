@@ -5,13 +5,15 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.lab.supervisor import smbd
+from linerate.results import files
 
 from tests.support import need
 from tests.support.serving import free_ports
@@ -19,6 +21,7 @@ from tests.support.serving import free_ports
 USER = "nobody"
 PASSWORD = "secret-of-the-test"
 READY_S = 10.0
+IN_USE_S = 30.0
 _LOOPBACK_ONLY = "interfaces = 127.0.0.1\nbind interfaces only = yes\n"
 
 
@@ -110,6 +113,21 @@ def samba(folder: Path, settings: str = "", *, limit_bytes: int | None = None) -
             # Its processes for connections end with it only after this signal.
             daemon.send_signal(signal.SIGTERM)
             daemon.wait(READY_S)
+
+
+def when_in_use(run: Path, act: Callable[[], None]) -> threading.Thread:
+    """Starts a thread that acts once a run has written an interval, or after 30 s. `run`: its directory."""
+    spool = run / files.SPOOL
+
+    def wait_and_act() -> None:
+        deadline = time.monotonic() + IN_USE_S
+        while not (spool.exists() and spool.stat().st_size > 0) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    return thread
 
 
 def _wait_until_ready(daemon: subprocess.Popen[bytes], port: int, folder: Path) -> None:
