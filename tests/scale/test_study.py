@@ -304,3 +304,12 @@ def test_blocks_and_a_missing_metric_are_refused() -> None:
         parse_study(without)
     with pytest.raises(UserError, match=r"largest_load is of searches"):
         parse_study(without.replace('elapsed = "2s"', 'elapsed = "2s"\nmetric = "largest_load"'))
+
+
+def test_a_workload_without_volumes_for_all_hosts_is_refused() -> None:
+    """A search that silently ended at fewer hosts would answer another question."""
+    text = TEXT.replace("base-san", "two-sites").replace("most = 64", 'over = "hosts"')
+    with pytest.raises(
+        UserError, match=r"scale\.most: up to \d hosts with \d+ volumes? each, and a workload has 8"
+    ):
+        parse_study(text)

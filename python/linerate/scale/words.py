@@ -70,8 +70,13 @@ def answer(axis: Axis, threshold: Threshold, limits: SearchLimits, found: Capaci
     if missed == limits.least:
         return f"Even the smallest load, {load_text(axis, missed)}, misses a {threshold}."
     if missed is None:
-        none = "no rate" if axis == "rate" else f"no number of {axis}"
-        least = f"at least {load_text(axis, kept)} {what}" if kept is not None else f"{none} {what} is sure"
+        if kept is None:
+            none = "no rate" if axis == "rate" else f"no number of {axis}"
+            return (
+                f"The largest load is not known: {none} {what} is sure. No load could be told from the "
+                "threshold; more repeats or time help."
+            )
+        least = f"at least {load_text(axis, kept)} {what}"
         return (
             f"Largest load: {least}; larger ones are too close to the threshold. More repeats or time help."
         )

@@ -169,7 +169,10 @@ def _threshold(ms: float, *, left: bool) -> list[alt.Chart]:
     data = alt.Chart(_data([{"ms": ms, "words": f"{ms:g} ms"}]))
     rule = data.mark_rule(strokeDash=[5, 3], stroke=PALETTE["void"]).encode(y="ms:Q")
     words = data.mark_text(
-        align="left" if left else "right", dy=-6, fontSize=10, fill=PALETTE["void"]
+        align="left" if left else "right",
+        dy=12 if left else -6,  # above the line at the left is the legend
+        fontSize=10,
+        fill=PALETTE["void"],
     ).encode(y="ms:Q", x=alt.value(0 if left else WIDTH), text="words:N")
     return [rule, words]
 

@@ -7,7 +7,9 @@ from itertools import pairwise
 
 from linerate.analysis.verdict import shipped_claims
 from linerate.errors import UserError
+from linerate.plural import plural
 from linerate.scale import LOAD_MOST, Threshold
+from linerate.scale.reached import load_text
 from linerate.study.file.hosts import volumes_by_host
 from linerate.study.file.model import CaseTable, ScaleTable, StudyFile
 from linerate.study.model import San, Scale, Workload
@@ -61,6 +63,10 @@ def _volumes_per_host(table: ScaleTable, sans: Sequence[San]) -> int:
 def _most(table: ScaleTable, workloads: Sequence[Workload], sans: Sequence[San]) -> int:
     if table.most:
         return table.most
+    if table.over == "hosts" and (
+        hosts := [len(volumes_by_host(san)) for san in sans if san.clock == "real"]
+    ):
+        return max(min(hosts), 1)
     if table.over in ("volumes", "hosts"):
         return max(_volumes(workloads) // _volumes_per_host(table, sans), 1)
     return LOAD_MOST
@@ -71,9 +77,14 @@ def _unfit_loads(table: ScaleTable, workloads: Sequence[Workload], sans: Sequenc
     if table.over in ("volumes", "hosts"):
         each = _volumes_per_host(table, sans)
         if most * each > there:
-            what = f"{most} {table.over}"
-            needs = f"{what} with {each} volumes each" if table.over == "hosts" else what
-            yield ("scale", "most"), f"up to {needs}, and a workload has {there}", f"at most {there // each}"
+            what = load_text(table.over, most)
+            needs = f"{what} with {plural(each, 'volume')} each" if table.over == "hosts" else what
+            fewer = f"at most {there // each}, or " if there >= each else ""
+            yield (
+                ("scale", "most"),
+                f"up to {needs}, and a workload has {plural(there, 'volume')}",
+                f"{fewer}a workload with {most * each}",
+            )
     if table.least > most:
         yield ("scale", "least"), f"loads from {table.least} to {most}", f"at most {most}"
     try:
