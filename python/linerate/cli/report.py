@@ -52,22 +52,7 @@ def report(
     run reports that it links are written where they are missing.
     """
     of_runs = _of_runs(vdbench, fio_json, iometer_csv, diskspd_xml)
-    if (run / "study.json").exists():
-        if of_runs is not None:
-            raise UserError(f"a study has no {of_runs}", "give one of the runs in its folder runs")
-        _report_study(run, html)
-        return
-    if (run / "scale.json").exists():
-        if of_runs is not None:
-            raise UserError(f"a search has no {of_runs}", "give one of its runs")
-        _report_scale(run, html)
-        return
-    if (run / "tune.json").exists():
-        if of_runs is not None:
-            raise UserError(f"a search has no {of_runs}", "give one of its runs")
-        if html is not None:
-            raise UserError(f"{run} has no report of its own", "give the folder of its confirmation")
-        show_ended(run)
+    if _reports_several(run, html, of_runs):
         return
     from linerate import report as made
     from linerate.analysis import check_run, limit_of, summarise
@@ -102,6 +87,27 @@ def report(
     if diskspd_xml is not None:
         made.write_diskspd_xml(opened, diskspd_xml)
         typer.echo(f"XML of diskspd: {diskspd_xml}")
+
+
+def _reports_several(place: Path, html: Path | None, of_runs: str | None) -> bool:
+    """Reports a study or a search. False: it is neither. Raises UserError for what only runs have."""
+    if (place / "study.json").exists():
+        if of_runs is not None:
+            raise UserError(f"a study has no {of_runs}", "give one of the runs in its folder runs")
+        _report_study(place, html)
+        return True
+    searched = next((name for name in ("scale.json", "tune.json") if (place / name).exists()), None)
+    if searched is None:
+        return False
+    if of_runs is not None:
+        raise UserError(f"a search has no {of_runs}", "give one of its runs")
+    if searched == "scale.json":
+        _report_scale(place, html)
+    elif html is not None:
+        raise UserError(f"{place} has no report of its own", "give the folder of its confirmation")
+    else:
+        show_ended(place)
+    return True
 
 
 def _of_runs(

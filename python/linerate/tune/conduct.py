@@ -23,7 +23,7 @@ from linerate.study.laboratory import Laboratory
 from linerate.tune.effects import TuneRun
 from linerate.tune.factors import Point, Space
 from linerate.tune.record import TuneRecord
-from linerate.tune.stages import Measured, Procedure, TuneStage
+from linerate.tune.stages import Procedure, TuneStage
 from linerate.tune.words import settings_text
 
 BASELINE, TUNED = "baseline", "tuned"
@@ -66,7 +66,7 @@ def search(directory: Path, record: TuneRecord, by: Conductor) -> TuneOutcome:
     Raises the LinerateError that ended a stage, or KeyboardInterrupt; the same call goes on from there.
     """
 
-    def conducted(place: Path, stage: TuneStage, measured: Measured) -> StudyDirectory:
+    def conducted(place: Path, stage: TuneStage, measured: Mapping[str, list[TuneRun]]) -> StudyDirectory:
         by.tell(stage, measured)
         return _conducted(place, stage_study(record, stage), by)
 
@@ -76,7 +76,7 @@ def search(directory: Path, record: TuneRecord, by: Conductor) -> TuneOutcome:
 def ended_search(directory: Path, record: TuneRecord) -> TuneOutcome:
     """What a search found that came to its end; nothing is measured. Raises UserError for one that did not."""
 
-    def opened(place: Path, stage: TuneStage, _: Measured) -> StudyDirectory:
+    def opened(place: Path, stage: TuneStage, _: Mapping[str, list[TuneRun]]) -> StudyDirectory:
         if place.is_dir() and (found := StudyDirectory.open(place)).is_complete:
             return found
         raise UserError(
@@ -90,7 +90,7 @@ def ended_search(directory: Path, record: TuneRecord) -> TuneOutcome:
 def _outcome(
     directory: Path,
     record: TuneRecord,
-    finished: Callable[[Path, TuneStage, Measured], StudyDirectory],
+    finished: Callable[[Path, TuneStage, Mapping[str, list[TuneRun]]], StudyDirectory],
 ) -> TuneOutcome:
     """Walks the stages; `finished` gives the complete study of each."""
     procedure = procedure_of(record)
