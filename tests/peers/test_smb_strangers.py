@@ -84,7 +84,7 @@ STRANGERS: dict[str, tuple[Put, Get]] = {
 }
 
 
-def _ours_put(server: Samba, name: str, folder: Path) -> None:
+def ours_put(server: Samba, name: str, folder: Path) -> None:
     """Writes every block once, with a stamp of its address."""
     workload = folder / "fill.toml"
     workload.write_text(FILL, "ascii")
@@ -96,7 +96,7 @@ def _ours_put(server: Samba, name: str, folder: Path) -> None:
     assert RunDirectory.open(folder / "fill").intervals["bytes"].sum() == FILE_BYTES
 
 
-def _ours_get(server: Samba, name: str) -> bytes:
+def ours_get(server: Samba, name: str) -> bytes:
     """The whole content, read by our client."""
     volume = VolumeSpec(name="v", url=server.url(name).replace(f"{USER}@", ""), user=USER, secret=PASSWORD)
     spec = RunSpec(name="look", volumes=(volume,), streams=(StreamSpec(name="s", volumes=("v",)),))
@@ -106,7 +106,7 @@ def _ours_get(server: Samba, name: str) -> bytes:
     return ends["first"] + ends["last"]
 
 
-def _hash(data: bytes) -> str:
+def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
@@ -117,10 +117,10 @@ def test_each_reads_what_the_other_wrote(
     server: Samba, tmp_path: Path, stranger: str, protection: str
 ) -> None:
     put, get = STRANGERS[stranger]
-    _ours_put(server, "ours.img", tmp_path)
+    ours_put(server, "ours.img", tmp_path)
     ours = get(server, "ours.img", tmp_path, protection)
     assert len(ours) == FILE_BYTES
-    assert _hash(ours) == _hash(server.path("ours.img").read_bytes())
+    assert sha256(ours) == sha256(server.path("ours.img").read_bytes())
     theirs = random.Random(SEED).randbytes(FILE_BYTES)
     put(server, "theirs.img", theirs, tmp_path, protection)
-    assert _hash(_ours_get(server, "theirs.img")) == _hash(theirs)
+    assert sha256(ours_get(server, "theirs.img")) == sha256(theirs)

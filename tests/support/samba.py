@@ -1,4 +1,4 @@
-"""A Samba server (smbd) of its own for tests, without root's rights, on a port of the loopback."""
+"""A Samba server (smbd) of its own for tests, without root's rights, on a port of one address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USER = "nobody"
 PASSWORD = "secret-of-the-test"
 READY_S = 10.0
 IN_USE_S = 30.0
-_LOOPBACK_ONLY = "interfaces = 127.0.0.1\nbind interfaces only = yes\n"
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,11 @@ class Samba:
     port: int
     folder: Path
     pid: int
+    address: str = LOOPBACK
 
     def url(self, path: str, share: str = "share", login: str = USER) -> str:
         """The URL of a file; the password comes from the environment."""
-        return f"smb://{login}@127.0.0.1:{self.port}/{share}/{path}"
+        return f"smb://{login}@{self.address}:{self.port}/{share}/{path}"
 
     def path(self, name: str) -> Path:
         """A file of the shared folder."""
@@ -64,7 +65,7 @@ class Samba:
     def smbclient(self, command: str, *options: str) -> str:
         """Runs one command of Samba's own client on the share."""
         login = ("-U", f"{USER}%{PASSWORD}", *options)
-        words = ("//127.0.0.1/share", "-p", str(self.port), *login, "-c", command)
+        words = (f"//{self.address}/share", "-p", str(self.port), *login, "-c", command)
         tool = (need.tool("smbclient"), "-s", str(self.folder / "smb.conf"))
         done = subprocess.run([*tool, *words], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -72,7 +73,9 @@ class Samba:
 
 
 @contextmanager
-def samba(folder: Path, settings: str = "", *, limit_bytes: int | None = None) -> Iterator[Samba]:
+def samba(
+    folder: Path, settings: str = "", *, address: str = LOOPBACK, limit_bytes: int | None = None
+) -> Iterator[Samba]:
     """Starts it with further global settings; ended on leaving. With `limit_bytes` the shares have so much space, in a
     mount namespace of the server's own."""
     tools = {name: need.tool(name) for name in ("unshare", "smbd", "pdbedit")}
@@ -80,7 +83,8 @@ def samba(folder: Path, settings: str = "", *, limit_bytes: int | None = None) -
     shared.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
     shares = {"share": (shared, "read only = no\n"), "readonly": (shared, "read only = yes\n")}
-    file = smbd.write_configuration(folder, port, f"{_LOOPBACK_ONLY}{settings}", shares)
+    only = f"interfaces = {address}\nbind interfaces only = yes\n"
+    file = smbd.write_configuration(folder, port, f"{only}{settings}", shares)
     added = subprocess.run(
         smbd.add_user_command(tools["unshare"], tools["pdbedit"], file, USER),
         input=f"{PASSWORD}\n{PASSWORD}\n",
@@ -107,8 +111,8 @@ def samba(folder: Path, settings: str = "", *, limit_bytes: int | None = None) -
         )
     with subprocess.Popen(command, start_new_session=True, **pipes) as daemon:
         try:
-            _wait_until_ready(daemon, port, folder)
-            yield Samba(port, folder, daemon.pid)
+            _wait_until_ready(daemon, (address, port), folder)
+            yield Samba(port, folder, daemon.pid, address)
         finally:
             # Its processes for connections end with it only after this signal.
             daemon.send_signal(signal.SIGTERM)
@@ -130,11 +134,11 @@ def when_in_use(run: Path, act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _wait_until_ready(daemon: subprocess.Popen[bytes], port: int, folder: Path) -> None:
+def _wait_until_ready(daemon: subprocess.Popen[bytes], place: tuple[str, int], folder: Path) -> None:
     deadline = time.monotonic() + READY_S
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), 1.0).close()
+            socket.create_connection(place, 1.0).close()
             return
         except OSError:
             if daemon.poll() is not None or time.monotonic() > deadline:
