@@ -7,11 +7,13 @@ mod fake;
 
 use fake::{Fake, Peer};
 use linerate_smb::wire::body::{ErrorResponse, WriteResponse};
+use linerate_smb::wire::header::SmbCommand;
 use linerate_smb::wire::status::Status;
 use linerate_smb::{Blame, SigningChoice, SmbIoError, SmbOptions, SmbToolError};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 fn options() -> SmbOptions {
     SmbOptions {
@@ -280,4 +282,35 @@ fn large_ios_wait_for_the_credits_that_they_need() {
     let sent: Vec<u8> = (0..1 << 20).map(|at: u32| (at >> 7) as u8).collect();
     disk.write(0, &sent).unwrap();
     assert!(*fake.disk.lock().unwrap() == sent);
+}
+
+#[test]
+fn a_server_that_drops_each_connection_is_not_asked_without_pause() {
+    const DROPS: usize = 4;
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let own = Arc::clone(&begun);
+    let fake = Fake::start(move |peer| {
+        let number = {
+            let mut begun = own.lock().unwrap();
+            begun.push(Instant::now());
+            begun.len()
+        };
+        (peer.dialect, peer.durable) = (0x300, true);
+        peer.log_on()?;
+        loop {
+            let asked = peer.read()?;
+            if number <= DROPS && asked.command() == SmbCommand::Write as u16 {
+                return Ok(());
+            }
+            let bytes = peer.answer(&asked)?;
+            peer.raw(&bytes)?;
+        }
+    });
+    let way = SmbOptions { replacement_timeout_s: 20.0, ..options() };
+    fake.open(&way).unwrap().write(0, &[1; 4096]).unwrap();
+    let begun = begun.lock().unwrap();
+    assert_eq!(begun.len(), DROPS + 1);
+    // The first attempt comes at once, the next ones 250 ms after the one before.
+    let pauses = begun.windows(2).skip(1).map(|pair| pair[1] - pair[0]);
+    assert!(pauses.min().unwrap() >= Duration::from_millis(240), "{begun:?}");
 }

@@ -181,6 +181,8 @@ pub(crate) struct RemoteFile {
     break_to: Option<u8>,
     /// The connection was lost.
     recovery: Option<Recovery>,
+    /// A server may drop each connection as soon as it is there.
+    next_attempt_at: Nanos,
     replays: Replays,
     is_guest: bool,
     pub(crate) size_bytes: u64,
@@ -279,6 +281,7 @@ impl RemoteFile {
             durable: DurableHandle::default(),
             break_to: None,
             recovery: None,
+            next_attempt_at: 0,
             replays: Replays::default(),
             is_guest: false,
             size_bytes: 0,

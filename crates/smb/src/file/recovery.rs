@@ -68,7 +68,7 @@ impl RemoteFile {
         self.raise_channel_sequence();
         let (lost_at, reason) = (cx.now, loss.to_string());
         self.report(SmbEventKind::ConnectionLost { reason: reason.clone() }, cx);
-        let (until, retry_at) = (lost_at + limit_ns, Some(lost_at));
+        let (until, retry_at) = (lost_at + limit_ns, Some(lost_at.max(self.next_attempt_at)));
         self.recovery = Some(Recovery { lost_at, until, retry_at, reason, requests });
         self.state = SmbFileState::Reconnecting;
         true
@@ -111,6 +111,7 @@ impl RemoteFile {
             return None;
         };
         recovery.retry_at = None;
+        self.next_attempt_at = now + RETRY_NS;
         self.stream = Some(stream);
         self.deadline = now + nanos(self.options.login_timeout_s);
         self.forget_connection();
