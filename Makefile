@@ -1,7 +1,7 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev wheel test test-all test-rust test-python test-vm lint bench fuzz fuzz-smoke sim smb mutants docs
+.PHONY: help demo dev wheel test test-all test-rust test-python test-vm proofs lint bench fuzz fuzz-smoke sim smb mutants docs
 .PHONY: pins clean
 .DELETE_ON_ERROR:
 
@@ -48,6 +48,9 @@ test-python: dev
 
 test-vm: dev ## tests with a virtual machine as a stranger's host (root, Debian; sets up QEMU and an image, or says why not)
 	@$(BIN)/python -m tests.vm $(ARGS)
+
+proofs: dev ## searches in the virtual SAN that take minutes of a machine that does nothing else
+	$(BIN)/python -m pytest -m proof -rs $(ARGS)
 
 lint: dev ## formatting, types, stubs, clippy, tidy: nothing is changed
 	$(BIN)/ruff format --check .

@@ -16,8 +16,8 @@ from tests.support.patience import SECOND_TRY
 
 # Workers take files in the order of tests/conftest.py; xdist's own puts the files with few and long tests last.
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
-TOGETHER = ("not alone", ("-n", str((os.cpu_count() or 1) + 1), *BY_FILE))
-ALONE = ("alone", ())
+TOGETHER = ("not alone and not proof", ("-n", str((os.cpu_count() or 1) + 1), *BY_FILE))
+ALONE = ("alone and not proof", ())
 # The machine may have been busy with other things, but not in the way of many tests.
 TRIED_AGAIN_MOST = 3
 FAILED = 1

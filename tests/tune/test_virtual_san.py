@@ -25,7 +25,7 @@ COMPUTED = {"outstanding": 10 / 8, "first_burst_bytes": 1.33}
 CLOSE = 0.06
 """How far measured effects may be from computed ones, as a logarithm: hosts and array need time as well."""
 
-pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(WITHIN_S + 2 * END_S)]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(WITHIN_S + 2 * END_S)]
 
 
 @pytest.fixture(autouse=True)
