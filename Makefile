@@ -1,7 +1,8 @@
 # One verb each; every verb first sets up what it needs, and does nothing that is done already.
 # Needed beforehand: Python >= 3.11 with venv, cargo, make, and a C linker. Root is not needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev wheel test test-all test-rust test-python test-vm proofs lint bench fuzz fuzz-smoke sim smb mutants docs
+.PHONY: help demo dev wheel test test-all test-rust test-python test-vm proofs \
+        lint bench fuzz fuzz-smoke sim smb mutants docs
 .PHONY: pins clean
 .DELETE_ON_ERROR:
 
