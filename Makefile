@@ -41,7 +41,7 @@ test-all: ## every test
 
 test-rust:
 	@echo "== cargo test"
-	cargo test --locked --workspace --exclude linerate-py
+	@$(PYTHON) -m tests.rust
 
 test-python: dev
 	@echo "== pytest"
