@@ -190,6 +190,7 @@ impl OpenFile {
         }
     }
 
+    /// One after the other: Samba 4.17 can lose one of several that begin at the same time.
     fn start_missing<D: Driver>(
         &mut self,
         driver: &mut D,
@@ -197,21 +198,21 @@ impl OpenFile {
         streams: &mut Vec<Handle>,
     ) -> Result<(), FileLoss> {
         let is_wanted = !self.is_complete || self.replaces_lost;
-        if self.first().state != SmbFileState::Ready || !is_wanted || now < self.start_at {
+        let is_quiet = self.channels.iter().all(|channel| channel.file.state == SmbFileState::Ready);
+        if !is_quiet || !is_wanted || self.channels.len() == self.wanted || now < self.start_at {
             return Ok(());
         }
-        while self.channels.len() < self.wanted {
-            let taken = |place: &usize| self.channels.iter().all(|channel| channel.place != *place);
-            let place = (0..self.wanted).find(taken).unwrap_or_default();
-            let file = match RemoteFile::bind(driver, &mut self.channels[0].file) {
-                // The host has no socket for it now.
-                Err(FileLoss::Connect(_)) if self.is_complete => break,
-                result => result?,
-            };
-            streams.extend(file.stream);
-            self.channels.push(Channel { file, place });
+        let taken = |place: &usize| self.channels.iter().all(|channel| channel.place != *place);
+        let place = (0..self.wanted).find(taken).unwrap_or_default();
+        match RemoteFile::bind(driver, &mut self.channels[0].file) {
+            // The host has no socket for it now.
+            Err(FileLoss::Connect(_)) if self.is_complete => self.start_at = now + RETRY_NS,
+            result => {
+                let file = result?;
+                streams.extend(file.stream);
+                self.channels.push(Channel { file, place });
+            }
         }
-        self.start_at = now + RETRY_NS;
         Ok(())
     }
 
