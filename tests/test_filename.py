@@ -101,6 +101,6 @@ def test_volumes_name_no_file_outside(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     reports = {path.name for path in (inner / "out").iterdir()}
     assert {"summary.html", "v.html", "a-b.html"} < reports
-    own = {"summary", "totals", "logfile", "parmfile", "flatfile", "histogram"}
+    own = {"summary", "totals", "logfile", "parmfile", "flatfile", "histogram", "skew", "status"}
     assert len(reports) == len(own) + len(volumes)
     assert [path.name for path in tmp_path.iterdir()] == ["one"]

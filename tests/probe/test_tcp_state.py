@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -74,6 +75,8 @@ def test_a_peer_that_reads_nothing_is_a_full_window() -> None:
                 near.send(bytes(DATA_BYTES))
             except BlockingIOError:
                 break
+        # The kernel counts this time in milliseconds.
+        time.sleep(0.05)
         state = seen(near)
     assert state is not None
     assert state.rwnd_limited_percent > 0

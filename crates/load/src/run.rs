@@ -83,7 +83,7 @@ impl Run {
 
     pub(crate) fn start_with(spec: RunSpec, hooks: Hooks) -> Result<Self, RunError> {
         let prepared = PreparedRun::with(spec, hooks)?;
-        prepared.start_at(system::now_ns() + START_DELAY_NS)
+        prepared.begin(system::now_ns() + START_DELAY_NS)
     }
 
     /// The actual settings: resolved, negotiated and read back.
@@ -183,11 +183,16 @@ impl PreparedRun {
 
     /// Starts the load at an instant of the monotonic clock, which must be in the future. Returns at once.
     pub fn start_at(self, start: Nanos) -> Result<Run, RunError> {
-        let Self { mut facts, control, plan, schedule, sender, messages, gone, mut workers } = self;
         let late = system::now_ns().saturating_sub(start);
         if late > 0 {
             return Err(RunError::Host(format!("the start is over by {} us", late / 1000)));
         }
+        self.begin(start)
+    }
+
+    /// Starts the load at `start`, or now if that is over: on one host no other load waits for the instant.
+    fn begin(self, start: Nanos) -> Result<Run, RunError> {
+        let Self { mut facts, control, plan, schedule, sender, messages, gone, mut workers } = self;
         let host = system::host_cpu().unwrap_or_default();
         let (alive, ended) = mpsc::channel();
         for begin in &workers.begin {
