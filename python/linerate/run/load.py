@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from linerate import _core
 from linerate.errors import LinerateError
@@ -83,7 +83,48 @@ class VirtualSan(Here):
         return virtual(spec, names)
 
 
-class LocalLoad:
+_Core = TypeVar("_Core", bound="_core.Run | _core.FilesRun")
+
+
+class _CoreLoad(Generic[_Core]):
+    """What a load of this process does, of blocks or of files."""
+
+    _spec: RunSpec
+    _core: _Core
+
+    @property
+    def spec(self) -> RunSpec:
+        """As given."""
+        return self._spec
+
+    def facts(self) -> Mapping[str, Any]:
+        """Of blocks: driver, workers, CPUs, and per volume its size, session and socket.
+
+        Of files: threads, and per structure the size of its files.
+        """
+        return self._core.facts()
+
+    def next_interval(self, timeout_s: float) -> IntervalSample | None:
+        """See `Load`."""
+        pulled = self._core.next_interval(timeout_s)
+        return None if pulled is None else interval_from_core(pulled)
+
+    @property
+    def finished(self) -> bool:
+        """See `Load`."""
+        return self._core.finished
+
+    def stop(self) -> None:
+        """See `Load`."""
+        self._core.stop()
+
+    def finish(self) -> LoadEnd:
+        """See `Load`."""
+        summary = self._core.finish()
+        return LoadEnd(interval_from_core(summary.total), summary.error)
+
+
+class LocalLoad(_CoreLoad[_core.Run]):
     """The load of this process. Block devices that it writes to are held until it has ended."""
 
     def __init__(self, cleared: Cleared) -> None:
@@ -96,73 +137,22 @@ class LocalLoad:
             self._hold.release()
             raise
 
-    @property
-    def spec(self) -> RunSpec:
-        """As given."""
-        return self._spec
-
-    def facts(self) -> Mapping[str, Any]:
-        """Driver, workers, CPUs, and per volume its size, session and socket."""
-        return self._core.facts()
-
-    def next_interval(self, timeout_s: float) -> IntervalSample | None:
-        """See `Load`."""
-        pulled = self._core.next_interval(timeout_s)
-        return None if pulled is None else interval_from_core(pulled)
-
-    @property
-    def finished(self) -> bool:
-        """See `Load`."""
-        return self._core.finished
-
-    def stop(self) -> None:
-        """See `Load`."""
-        self._core.stop()
-
     def finish(self) -> LoadEnd:
         """See `Load`."""
-        summary = self._core.finish()
+        end = super().finish()
         self._hold.release()
-        return LoadEnd(interval_from_core(summary.total), summary.error)
+        return end
 
 
-class FilesLoad:
+class FilesLoad(_CoreLoad[_core.FilesRun]):
     """The load of a file system workload, in this process."""
 
     def __init__(self, spec: FilesLoadSpec) -> None:
         self._spec = spec
         self._core = _core.FilesRun.start(spec.seam_json())
 
-    @property
-    def spec(self) -> RunSpec:
-        """As given."""
-        return self._spec
 
-    def facts(self) -> Mapping[str, Any]:
-        """Threads, and per structure the size of its files."""
-        return self._core.facts()
-
-    def next_interval(self, timeout_s: float) -> IntervalSample | None:
-        """See `Load`."""
-        pulled = self._core.next_interval(timeout_s)
-        return None if pulled is None else interval_from_core(pulled)
-
-    @property
-    def finished(self) -> bool:
-        """See `Load`."""
-        return self._core.finished
-
-    def stop(self) -> None:
-        """See `Load`."""
-        self._core.stop()
-
-    def finish(self) -> LoadEnd:
-        """See `Load`."""
-        summary = self._core.finish()
-        return LoadEnd(interval_from_core(summary.total), summary.error)
-
-
-class SimulatedLoad(LocalLoad):
+class SimulatedLoad(_CoreLoad[_core.Run]):
     """A load straight onto the volumes of an array that is computed, in the modelled time of its disks.
 
     Volumes have URLs such as `array:v1`. `array_json` is the seam's JSON of an ArrayConfig.
@@ -170,7 +160,6 @@ class SimulatedLoad(LocalLoad):
 
     def __init__(self, cleared: Cleared, array_json: str) -> None:
         self._spec = _written_through(cleared.spec, array_json)
-        self._hold = VolumeLock(())
         self._core = _core.Run.in_virtual_time(self._spec.seam_json(), array_json)
         self._now_s = 0.0
 
