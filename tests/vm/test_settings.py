@@ -34,11 +34,12 @@ CARD = {
 }
 """Of Intel's driver, and of the TCP stack."""
 VIRTIO = {"mtu": "9000", "lso": "off", "rss_queues": "1"}
+# The index of an interface is left out: another start may number them differently.
 LOOK = """\
 export LC_ALL=C
 ip -d -o link show dev {nic} | grep -oE ' (mtu|gso_max_segs) [0-9]+'
 for what in -k -c -g -l; do ethtool $what {nic} 2>&1 | sed s/^/$what/; done
-ip -4 -o address show dev {nic} | sed 's/valid_lft.*//'
+ip -4 -o address show dev {nic} | sed 's/^[0-9]*: //; s/valid_lft.*//'
 ip -4 route show dev {nic}
 sysctl net.ipv4.tcp_congestion_control net.ipv4.tcp_ecn
 """
