@@ -116,6 +116,29 @@ def test_what_the_verbs_make_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_start_says_what_is_served_and_not_what_the_file_says(tmp_path: Path) -> None:
+    with serving(tmp_path, ARRAY):
+        fine("array", "create-volume", "v2", "64m", "--lun", "7")
+        fine("array", "resize", "v1", "32m")
+    (tmp_path / "array.toml").write_text(ARRAY, "utf-8")
+    process = subprocess.Popen(
+        [*COMMAND, "array", "serve", "array.toml"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = list(iter(process.stdout.readline, "serving until Ctrl-C\n"))
+    process.terminate()
+    _, log = process.communicate(timeout=TIMEOUT_S)
+    luns = [line.split(maxsplit=3)[1:] for line in said if line.startswith("  LUN")]
+    assert luns == [["0", "v1", "32 MiB  p0\n"], ["7", "v2", "64 MiB  p0, not in the array file\n"]]
+    assert "v1 has 32 MiB, not the 24 MiB of the array file" in log
+
+
+@pytest.mark.long
 def test_promises_beyond_the_limit_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY):
         refused = linerate("array", "create-volume", "huge", "100g")

@@ -69,10 +69,12 @@ def test_a_snapshot_without_a_name_is_named_after_the_time(served: Served) -> No
 )
 def test_nothing_is_lost_unasked(served: Served, words: tuple[str, ...]) -> None:
     """Without a terminal there is no question: only --yes is an answer."""
+    _array("snapshot", "v1", "--name", "s")
+    before = list(served[0].commands)
     done = _array(*words)
     assert done.returncode == 2
     assert "--yes" in done.stderr
-    assert not served[0].commands
+    assert served[0].commands == before
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,8 @@ def test_nothing_is_lost_unasked(served: Served, words: tuple[str, ...]) -> None
         (("resize", "v9", "1t"), 'there is no volume "v9"; there are: v1'),
         (("resize", "v1", "big"), "SIZE: 'big' is not a size"),
         (("restore", "v1", "--yes"), "v1: not a snapshot"),
+        (("restore", "v1@gone", "--yes"), "v1 has no snapshot gone"),
+        (("delete", "v9"), "there is no volume v9"),
         (("create-volume", "a/b", "1g"), "create_volume: name: String should match"),
         (("fail-disk", "d77", "--yes"), "there is no disk d77"),
         (("replicate", "mail"), "this array replicates nothing"),

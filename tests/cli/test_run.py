@@ -184,6 +184,36 @@ def test_vdbench_output_has_a_flatfile(workload: Path, tmp_path: Path) -> None:
     assert "first" in (tmp_path / "out" / "flatfile.html").read_text("utf-8")
 
 
+def test_no_file_of_the_user_is_replaced_unasked(workload: Path, tmp_path: Path) -> None:
+    words = ["run", workload, "--target", "null:1g", "--no-report", "--output"]
+    assert linerate(*words, tmp_path / "run").returncode == 0
+    notes, folder = tmp_path / "notes.txt", tmp_path / "results"
+    folder.mkdir()
+    summary = folder / "summary.html"
+    report = ["report", tmp_path / "run"]
+    outputs = [("--html", notes), ("--vdbench-output", folder), ("--diskspd-xml", notes)]
+    for option, place in outputs:
+        notes.write_text("mine")
+        summary.write_text("mine")
+        refused = linerate(*report, option, place)
+        assert refused.returncode == 2
+        assert str(place) in refused.stderr
+        assert "--overwrite" in refused.stderr
+        assert (notes.read_text("utf-8"), summary.read_text("utf-8")) == ("mine", "mine")
+        assert linerate(*report, option, place, "--overwrite").returncode == 0
+        changed = summary if place == folder else notes
+        assert changed.read_text("utf-8") != "mine"
+    summary.write_text("mine")
+    refused = linerate(*words, tmp_path / "second", "--vdbench-output", folder)
+    assert refused.returncode == 2
+    assert f"add --overwrite {folder}" in refused.stderr
+    assert summary.read_text("utf-8") == "mine"
+    assert not (tmp_path / "second").exists()
+    named = linerate(*words, tmp_path / "third", "--vdbench-output", folder, "--overwrite", folder)
+    assert named.returncode == 0, named.stderr
+    assert summary.read_text("utf-8") != "mine"
+
+
 def test_a_used_directory_is_refused(workload: Path, tmp_path: Path) -> None:
     words = ["run", workload, "--target", "null:1g", "--output", tmp_path / "run", "--no-report"]
     assert linerate(*words).returncode == 0

@@ -191,8 +191,23 @@ def test_a_full_disk(workload: Path, array: EmbeddedArray, tmp_path: Path) -> No
         command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(), check=False
     )
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
-    assert "no space left on the disk" in done.stderr
-    assert "-> make room, or write elsewhere with --output" in done.stderr
+    assert f"{small / 'run'}: no space left on the disk" in done.stderr
+    assert "-> make room there, or give another directory with --output" in done.stderr
+
+
+def test_a_full_disk_before_the_run_leaves_no_empty_directory(workload: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    words = (*COMMAND, "run", workload, "--target", "null:1g", "--output", small / "run")
+    fill = 'mount -t tmpfs -o size=16k none "$0" && dd if=/dev/zero of="$0/fill" 2>/dev/null'
+    script = f'{fill}; "$@"; code=$?; ls "$0"; exit $code'
+    command = [*need.unshare("--mount"), "sh", "-c", script, small, *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(), check=False
+    )
+    assert done.returncode == 1
+    assert f"{small / 'run'}: no space left on the disk" in done.stderr
+    assert done.stdout == "fill\n"
 
 
 def test_discover_tells_what_there_is(array: EmbeddedArray) -> None:

@@ -153,6 +153,23 @@ def test_a_write_that_the_kernel_refuses_takes_the_others_back(
     assert [one.value for one in read(namespace.target, ["mtu", "ecn"])] == [1500, 1500, "passive"]
 
 
+def test_a_change_that_is_not_permitted_leaves_nothing_to_undo(
+    namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user without the right may not write the old value either."""
+
+    def not_permitted(*_: object) -> None:
+        raise HostError("not permitted", "be root")
+
+    monkeypatch.setattr(LinkNumber, "write", not_permitted)
+    monkeypatch.setattr(LinkNumber, "restore", not_permitted)
+    with HostJournal(tmp_path / "journal") as journal:
+        applied = apply(namespace.target, {"mtu": 4000}, journal)
+        assert [str(one) for one in applied.refused] == ["mtu of p0: not permitted (be root)"]
+        assert journal.pending == ()
+    assert read_journal(tmp_path / "journal") == []
+
+
 def test_what_is_read_back_otherwise_is_refused(
     namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

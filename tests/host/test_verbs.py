@@ -208,4 +208,6 @@ def test_mistakes_are_the_user_s(
 
 def test_a_port_must_be_named_for_what_belongs_to_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["host", "plan", "mtu=9000"]) == 1
-    assert "mtu: no port was named to set it on" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "mtu: no port was named to set it on" in said
+    assert "name the port: --device eth2" in said

@@ -394,9 +394,16 @@ def _op_summary(
         response_mean_ms=sums.response_sum_ns / count / NS_PER_MS,
         response_max_ms=sums.response_max_ns / NS_PER_MS,
         queue_depth=sums.service_sum_ns / 1e9 / time,
-        quantiles=quantiles_of(service),
-        response_quantiles=quantiles_of(response),
+        quantiles=_within(quantiles_of(service), sums.service_max_ns),
+        response_quantiles=_within(quantiles_of(response), sums.response_max_ns),
     )
+
+
+def _within(quantiles: Iterable[Quantile], max_ns: float) -> tuple[Quantile, ...]:
+    """Quantiles that do not exceed the maximum: a histogram gives the upper end of a bucket, a maximum is exact."""
+    if not max_ns:
+        return tuple(quantiles)
+    return tuple(replace(one, value_ms=min(one.value_ms, max_ns / NS_PER_MS)) for one in quantiles)
 
 
 def _sums_by(rows: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], _Sums]]:
@@ -418,7 +425,9 @@ def _parts(
         by_name.setdefault(name, {})[op] = sums
 
     def summary(name: str, op: Op | None, parts: Iterable[_Sums]) -> OpSummary:
-        return replace(_op_summary(parts, seconds), quantiles=quantiles.get((name, op), ()))
+        whole = _op_summary(parts, seconds)
+        of_histogram = quantiles.get((name, op), ())
+        return replace(whole, quantiles=_within(of_histogram, (whole.max_ms or 0.0) * NS_PER_MS))
 
     return tuple(
         PartSummary(

@@ -133,7 +133,7 @@ def _of_system(error: OSError) -> HostError:
     """What the system refused, in words of its own; a write does not know its file's name."""
     what = f"{error.filename}: " if error.filename else ""
     if is_full_disk(error):
-        return HostError(f"{what}no space left on the disk", "make room, or write elsewhere with --output")
+        return HostError(f"{what}no space left on the disk", "make room there, or write elsewhere")
     return HostError(f"{what}{error.strerror or error}", "LINERATE_DEBUG=1 shows where it happened")
 
 

@@ -43,7 +43,7 @@ def report(
     diskspd_xml: _DiskspdXml = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace the files of --fio-json, --iometer-csv and --diskspd-xml."),
+        typer.Option("--overwrite", help="Replace files of these names, also in the folder of vdbench."),
     ] = False,
 ) -> None:
     """Show the result table of a run, the verdicts of a study, or the answer of a search; write the HTML report.
@@ -51,13 +51,18 @@ def report(
     A run's report is written once into its directory, or to --html; a study's replaces the one that is there, and the
     run reports that it links are written where they are missing.
     """
+    from linerate.cli.numbers.outfile import consent_to_fill, consent_to_replace
+
     of_runs = _of_runs(vdbench, fio_json, iometer_csv, diskspd_xml)
+    files = [path for path in (html, fio_json, iometer_csv, diskspd_xml) if path is not None]
+    consent_to_replace(files, overwrite)
+    if vdbench is not None:
+        consent_to_fill(vdbench, overwrite)
     if _reports_several(run, html, of_runs):
         return
     from linerate import report as made
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
-    from linerate.cli.numbers.outfile import consent_to_replace
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
@@ -66,8 +71,6 @@ def report(
             f"an imported run has no {of_runs}: its intervals and histograms are not known",
             f"use {opened.manifest.imported.file}, which it was read from",
         )
-    files = [path for path in (fio_json, iometer_csv, diskspd_xml) if path is not None]
-    consent_to_replace(files, overwrite)
     # The stamp is that of the day the run was closed, unless its files are no longer what they were then.
     sound = opened.manifest.validity if not opened.damage() else None
     summaries = summarise(opened)

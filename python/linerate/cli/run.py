@@ -201,13 +201,16 @@ class Keep:
 
     def agreed(self, overwrite: list[str] | None, *, json: bool) -> list[str] | None:
         """What --overwrite says of volumes, after the consent to replace result files. Raises UserError without it."""
-        from linerate.cli.numbers.outfile import consent_to_replace
+        from linerate.cli.numbers.outfile import consent_to_fill, consent_to_replace
 
-        files = [path for _, path in self._result_files()]
+        places = [path for _, path in self._result_files()]
         named = {Path(word) for word in overwrite or ()}
-        for path in files:
+        for path in places:
             consent_to_replace([path], path in named, how=f"add --overwrite {path}", asks=not json)
-        return [word for word in overwrite if Path(word) not in files] if overwrite else overwrite
+        if (folder := self.vdbench_output) is not None:
+            consent_to_fill(folder, folder in named, how=f"add --overwrite {folder}", asks=not json)
+            places.append(folder)
+        return [word for word in overwrite if Path(word) not in places] if overwrite else overwrite
 
 
 def _show_or_load(

@@ -213,7 +213,10 @@ def _take_back(done: Sequence[tuple[PendingChange, HostChange]], journal: HostJo
         try:
             step.entry.restore(change.state)
         except HostError as error:
-            stuck.append(step.entry.refusal(error))
+            if _is_unchanged(step):  # a kernel that refuses the change refuses its reversal too
+                journal.undone(change, why="nothing was changed")
+            else:
+                stuck.append(step.entry.refusal(error))
         else:
             restored.append((step, change))
     for step, change in restored:
@@ -226,6 +229,14 @@ def _take_back(done: Sequence[tuple[PendingChange, HostChange]], journal: HostJo
             "could not be put back: " + "; ".join(map(str, stuck)),
             f"`linerate host restore {journal.path}` tries again",
         )
+
+
+def _is_unchanged(step: PendingChange) -> bool:
+    """Whether the setting still has the value and the state from before."""
+    try:
+        return step.entry.read() == step.before
+    except HostError:
+        return False
 
 
 def mismatch(entry: DeviceSetting, change: HostChange) -> Refusal | None:

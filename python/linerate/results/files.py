@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import io
@@ -84,6 +85,14 @@ def open_record(kind: type[_Record], path: Path, newest: int, wanted: str) -> _R
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Replace the manifest of a run directory."""
     write_atomically(directory / MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
+
+
+def remove_unwritten(directory: Path) -> None:
+    """Remove a run directory whose first manifest could not be written: it holds nothing."""
+    for name in (SPOOL, EVENTS, LATENCY, MANIFEST + ".new"):
+        (directory / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        directory.rmdir()
 
 
 def write_table(path: Path, table: pl.DataFrame) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from linerate.errors import HostError, InternalError
+from linerate.errors import HostError, InternalError, is_full_disk
 from linerate.results import columns, files, hlog
 from linerate.results.errors import RunClosedError, RunExistsError
 from linerate.results.facts import checked_facts
@@ -44,6 +44,15 @@ def _utc_now() -> datetime:
 
 def _without_secrets(job: JobRecord) -> JobRecord:
     return job.model_copy(update={"options": {key: scrub_text(text) for key, text in job.options.items()}})
+
+
+def _disk_error(path: Path, error: OSError) -> HostError:
+    """What a failed write of a run directory means to the user."""
+    if is_full_disk(error):
+        return HostError(
+            f"{path}: no space left on the disk", "make room there, or give another directory with --output"
+        )
+    return HostError(f"{path}: {error.strerror}", "see that the directory can be written")
 
 
 class RunWriter:
@@ -104,7 +113,10 @@ class RunWriter:
                 f"{path} is a file", hint="give a directory that does not exist yet"
             ) from error
         except OSError as error:
-            raise HostError(f"cannot make the run directory {path}: {error.strerror}") from error
+            raise HostError(
+                f"cannot make the run directory {path}: {error.strerror}",
+                "give another directory with --output, or change the rights of the folder above",
+            ) from error
         started_at = now()
         manifest = Manifest(
             run_id=f"{started_at:%Y%m%dT%H%M%S}-{name}",
@@ -117,7 +129,11 @@ class RunWriter:
             planned=planned,
             imported=imported,
         )
-        return cls(path, manifest, now)
+        try:
+            return cls(path, manifest, now)
+        except OSError as error:
+            files.remove_unwritten(path)
+            raise _disk_error(path, error) from error
 
     def begin_step(
         self,
@@ -253,13 +269,17 @@ class RunWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the run if it is still open, as failed or interrupted."""
-        if self._closed:
-            return
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self.close("interrupted", "stopped by the user")
-        else:
-            self.close("failed", str(error) if error else "the run was left without being closed")
+        """Close the run if it is still open, as failed or interrupted. Raises HostError for a full disk."""
+        if not self._closed:
+            try:
+                if kind is not None and issubclass(kind, KeyboardInterrupt):
+                    self.close("interrupted", "stopped by the user")
+                else:
+                    self.close("failed", str(error) if error else "the run was left without being closed")
+            except OSError as failure:
+                raise _disk_error(self.path, failure) from failure
+        if isinstance(error, OSError) and is_full_disk(error) and error.filename is None:
+            raise _disk_error(self.path, error) from error
 
     def _running_step(self) -> StepRecord:
         self._check_open()

@@ -115,6 +115,21 @@ def test_a_stored_step_says_the_same_as_its_interval(tmp_path: Path) -> None:
     assert stream.write.quantiles[0].value_ms == pytest.approx(4.0, rel=1e-3)
 
 
+def test_no_quantile_is_above_the_maximum() -> None:
+    """A bucket of a histogram ends above its largest value."""
+    slowest_ns = 445_300_001
+    histogram = histogram_of(slowest_ns)
+    assert histogram.quantile(0.999) > slowest_ns
+    row = CounterRow("wd1", "sd1", "read", 1, 8192, 0, slowest_ns, 0.0, slowest_ns, slowest_ns, slowest_ns)
+    latencies = (
+        LatencySample("read", "service", histogram, stream="wd1"),
+        LatencySample("read", "response", histogram, stream="wd1"),
+    )
+    total = summarise_interval(replace(INTERVAL, rows=(row,), latencies=latencies)).total
+    assert {one.value_ms for one in total.quantiles} == {total.max_ms} == {slowest_ns / 1e6}
+    assert {one.value_ms for one in total.response_quantiles} == {total.response_max_ms}
+
+
 def test_an_interval_without_io_is_all_zeros() -> None:
     step = summarise_interval(IntervalSample(0, 0.0, 1.0, False, (), events=(TimedEvent(0.5, "x", "y"),)))
     assert (step.total.iops, step.total.mean_ms, step.total.max_ms) == (0, 0, 0)

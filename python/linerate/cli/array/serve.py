@@ -6,7 +6,7 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
@@ -22,7 +22,7 @@ from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate import _core
-    from linerate.array import ArrayConfig
+    from linerate.array import ArrayConfig, VolumeConfig
     from linerate.array.control.partnership import Partnership
     from linerate.array.log import EventLog
 
@@ -89,7 +89,9 @@ def serve(
         stats: dict[str, Any] = {}
         try:
             with writer.keeping(), _managed(array, config, partnership, control, log) as served:
-                _tell_start(config, _places(array), served, json)
+                volumes = _pool_volumes(array)
+                _tell_start(config, _places(array), served, volumes, json)
+                _warn_of_sizes(config, volumes, log)
                 _report_start(config, _places(array), log)
                 _await(signals, page=page, json=json)
                 notify("STOPPING=1")
@@ -184,13 +186,47 @@ def _places(array: _core.Array) -> list[str]:
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in array.portals]
 
 
-def _tell_start(config: ArrayConfig, places: list[str], served: _Served, json: bool) -> None:
+_PoolVolumes = Mapping[str, dict[str, Any]]
+"""Volumes of pools by their names: target, lun, pool and size_bytes, as they are now."""
+
+
+def _pool_volumes(array: _core.Array) -> _PoolVolumes:
+    storage = array.stats().get("storage") or {}
+    return {volume["name"]: volume for volume in storage.get("volumes", ())}
+
+
+def _size_of(volume: VolumeConfig, volumes: _PoolVolumes) -> int | None:
+    """Bytes of a volume: a pool's volume may have been resized. None: neither file nor pool gives it."""
+    known: int | None = volumes.get(volume.name, {}).get("size_bytes", volume.size_bytes)
+    return known
+
+
+def _warn_of_sizes(config: ArrayConfig, volumes: _PoolVolumes, log: EventLog) -> None:
+    """Names each volume that was resized since the array file was written."""
+    from linerate.cli.discover import size_text
+
+    for volume in (volume for target in config.targets for volume in target.volumes):
+        now = _size_of(volume, volumes)
+        if now is None or volume.size_bytes is None or volume.size_bytes == now:
+            continue
+        message = (
+            f"{volume.name} has {size_text(now)}, not the {size_text(volume.size_bytes)} of the array file, "
+            "which count when it is made: `linerate array resize` changes it"
+        )
+        log.report("warning", "size_differs", message, volume=volume.name)
+
+
+def _tell_start(
+    config: ArrayConfig, places: list[str], served: _Served, volumes: _PoolVolumes, json: bool
+) -> None:
     if json:
         targets = [target.model_dump(mode="json", exclude={"chap"}) for target in config.targets]
+        for volume in (volume for target in targets for volume in target["volumes"]):
+            volume["size_bytes"] = volumes.get(volume["name"], volume)["size_bytes"]
         ways = {"control": served.url or None, "partners": served.partner_url or None}
         typer.echo(dumps({"schema": SCHEMA, "portals": places, "targets": targets, **ways}))
         return
-    _describe(config, places)
+    _describe(config, places, volumes)
     if served.partner_url:
         typer.echo(f"partners {served.partner_url}  as {served.identity}")
     if served.url:
@@ -224,19 +260,29 @@ def ending_signals() -> SimpleQueue[int]:
     return signals
 
 
-def _describe(config: ArrayConfig, portals: list[str]) -> None:
+def _describe(config: ArrayConfig, portals: list[str], volumes: _PoolVolumes) -> None:
     from linerate.cli.discover import size_text
 
+    in_file = {volume.name for target in config.targets for volume in target.volumes}
     for portal in portals:
         typer.echo(f"portal {portal}")
     for target in config.targets:
         login = f"CHAP as {target.chap.user}" if target.chap else "no CHAP"
         typer.echo(f"target {target.name} ({login})")
         for volume in target.volumes:
-            size = size_text(volume.size_bytes) if volume.size_bytes else _SIZE_OF[volume.kind]
+            known = _size_of(volume, volumes)
+            size = size_text(known) if known else _SIZE_OF[volume.kind]
             place = volume.path or volume.pool or volume.raid_set or "memory"
             flags = ", read-only" if volume.read_only else ""
-            typer.echo(f"  LUN {volume.lun:<4} {volume.name:<12} {size:>10}  {place}{flags}")
+            typer.echo(_lun_line(volume.lun, volume.name, size, place + flags))
+        for name, made in volumes.items():
+            if made.get("target") == target.name and name not in in_file:
+                size = size_text(made["size_bytes"])
+                typer.echo(_lun_line(made["lun"], name, size, f"{made['pool']}, not in the array file"))
+
+
+def _lun_line(lun: int, name: str, size: str, place: str) -> str:
+    return f"  LUN {lun:<4} {name:<12} {size:>10}  {place}"
 
 
 _SIZE_OF = {"file": "size of the file", "raid": "all of it", "pool": "as it is"}

@@ -22,6 +22,7 @@ from linerate.cli.array.reach import (
     tell,
     volume_and_snapshot,
 )
+from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.array.control import ControlClient
@@ -182,9 +183,11 @@ def delete(
     client = reach(array, token_file)
     if "@" in what:
         volume, snapshot = volume_and_snapshot(what)
+        _check_exists(client, volume, snapshot)
         confirm(f"What only the snapshot {what} holds is lost. Delete it?", yes)
         made = carried_out(client, "delete_snapshot", {"volume": volume, "snapshot": snapshot})
     else:
+        _check_exists(client, what)
         also = " and all its snapshots" if with_snapshots else ""
         confirm(f"Everything in the volume {what}{also} is lost. Delete it?", yes)
         made = carried_out(client, "delete", {"volume": what, "with_snapshots": with_snapshots})
@@ -219,6 +222,7 @@ def restore(
     """Restore a volume from a snapshot. Hosts must not use the volume during this."""
     client = reach(array, token_file)
     volume, name = volume_and_snapshot(snapshot)
+    _check_exists(client, volume, name)
     confirm(f"What was written to {volume} since {name} is lost. Restore it?", yes)
     made = carried_out(client, "restore", {"volume": volume, "snapshot": name})
     tell(made, json, f"{volume} is what it was at {name}; hosts that had it open have to open it again")
@@ -245,10 +249,24 @@ def clone(
     tell(made, json, f"volume {made['volume']} is LUN {made['lun']} of {made['target']}")
 
 
+def _check_exists(client: ControlClient, volume: str, snapshot: str | None = None) -> None:
+    """Raises UserError for a volume or a snapshot that is not there, before a question is asked about it."""
+    report = client.report()
+    snapshots = {one.name: [taken.name for taken in one.snapshots] for one in report.storage.volumes}
+    names = snapshots.keys() | {one.name for target in report.targets for one in target.volumes}
+    if volume not in names:
+        raise UserError(f"there is no volume {volume}", f"volumes: {', '.join(sorted(names)) or 'none'}")
+    if snapshot is not None and snapshot not in snapshots.get(volume, ()):
+        there = ", ".join(snapshots.get(volume, ())) or "none"
+        raise UserError(f"{volume} has no snapshot {snapshot}", f"its snapshots: {there}")
+
+
 def _target_of(client: ControlClient, volume: str) -> str | None:
     """The target under which hosts see a volume; None: none has it."""
-    targets = client.report().targets
-    return next((one.name for one in targets if any(each.name == volume for each in one.volumes)), None)
+    report = client.report()
+    made = [one.target for one in report.storage.volumes if one.name == volume and one.target]
+    in_file = [one.name for one in report.targets if any(each.name == volume for each in one.volumes)]
+    return next(iter([*made, *in_file]), None)
 
 
 @app.command()

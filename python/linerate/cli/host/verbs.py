@@ -14,7 +14,7 @@ from linerate.cli.host.show import joined, show_applied
 from linerate.errors import HostError, UserError
 
 if TYPE_CHECKING:
-    from linerate.host import HostTarget
+    from linerate.host import HostTarget, Refusal
     from linerate.setting import Value
 
 app = typer.Typer(help="Show and change this host's settings.", no_args_is_help=True)
@@ -33,7 +33,8 @@ _Case = Annotated[
 _Journal = Annotated[Path | None, typer.Option("--journal", metavar="FILE", help="The journal of changes.")]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
-_WAY_OUT = "leave it out, name its port with --device, or be root, whichever is missing"
+_NO_PORT = "name the port: --device eth2"
+_WAY_OUT = "leave it out, or mend the reason that is given"
 
 
 @app.callback()
@@ -91,7 +92,15 @@ def plan(
         for record in made.records:
             typer.echo(record)
     if made.refused:
-        raise HostError("cannot be had here: " + joined(made.refused), _WAY_OUT)
+        raise HostError("not possible on this host: " + joined(made.refused), _way_out(made.refused))
+
+
+def _way_out(refused: Sequence[Refusal]) -> str:
+    """What a user can do: a setting of a port that has no port needs one named."""
+    from linerate.host import named
+
+    without = any(not one.device and named(one.setting).scope == "port" for one in refused)
+    return _NO_PORT if without else _WAY_OUT
 
 
 @app.command()
@@ -118,7 +127,7 @@ def apply(
         if journal is None and not opened.pending:
             path.unlink()
     if applied.refused:
-        raise HostError("nothing was changed: " + joined(applied.refused), _WAY_OUT)
+        raise HostError("nothing was changed: " + joined(applied.refused), _way_out(applied.refused))
     if json:
         show_applied(target.name, applied, path)
         return

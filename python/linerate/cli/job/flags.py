@@ -81,7 +81,7 @@ _OVERWRITE = (
     "Overwrite this volume: name, path or URL; all: every volume without a signature that is not in use."
 )
 Overwrite = Annotated[list[str] | None, Option("--overwrite", metavar="NAME", help=_OVERWRITE)]
-_REPLACE = f"{_OVERWRITE} Or replace this file of --fio-json or --iometer-csv."
+_REPLACE = f"{_OVERWRITE} Or replace this result of another form: its file or folder."
 OverwriteOrReplace = Annotated[list[str] | None, Option("--overwrite", metavar="NAME", help=_REPLACE)]
 
 DryRun = Annotated[bool, Option("--dry-run", help="Show the plan and how long it takes; start nothing.")]

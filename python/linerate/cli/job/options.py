@@ -27,8 +27,9 @@ from linerate.workload import (
 from linerate.workload.fewer import volume_names
 from linerate.workload.foreign import is_trace
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
-from linerate.workload.overrides import ReplayTable
+from linerate.workload.overrides import ReplayTable, fill_number
 from linerate.workload.units import SIZE_FORM, parse_size
+from linerate.workload.url import parse_target
 
 Lenient = Literal["auto"] | bool
 Model = TypeVar("Model", bound=BaseModel)
@@ -200,6 +201,8 @@ def fitted(
     """
     lenient: Lenient = False if strict else "auto"
     entries = dict(LunMap.parse(list(maps)).entries)
+    for option, urls in (("--target ", targets), *((f"--map {key}=", [url]) for key, url in entries.items())):
+        _check_targets(option, urls)
     is_preset = asked.preset is not None
     if len(targets) == 1:
         entries.setdefault("*", targets[0])
@@ -213,6 +216,15 @@ def fitted(
     plan = asked.plan(lenient, replace(overrides, luns=LunMap(entries)))
     whole = Fitted(plan, is_preset=is_preset, keeps_sizes=overrides.size_bytes is not None)
     return whole.on_first(volumes)
+
+
+def _check_targets(option: str, urls: Sequence[str]) -> None:
+    """Raises UserError for a target of the command line; later it would be taken for one of the workload file."""
+    for url in urls:
+        try:
+            parse_target(fill_number(url, "volume1", ""))
+        except UserError as error:
+            raise UserError(f"{option}{error.message}", error.hint) from error
 
 
 def _volume_names(asked: Asked, overrides: Overrides, lenient: Lenient) -> list[str]:

@@ -12,6 +12,7 @@ import typer
 
 from linerate.cli.job.flags import WaitForLab
 from linerate.cli.lab import address, faults
+from linerate.cli.numbers.outfile import consent_to_replace, write_file
 from linerate.cli.study.laboratory import tell_waiting
 from linerate.errors import LinerateError, UserError
 
@@ -96,11 +97,16 @@ def show(
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="FILE.svg", help="Draw it, too.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of --picture if it exists.")
+    ] = False,
     json: _Json = False,
 ) -> None:
     """Show the labs that are up; of one lab the topology as it is now, and how busy its links are."""
     from linerate.lab import Lab, running, utilisation
 
+    if picture is not None:
+        consent_to_replace([picture], overwrite)
     labs = running() if lab is None else []
     left_up = [one for one in labs if not one.attached]
     if lab is None and len(labs) != 1 and len(left_up) != 1:
@@ -119,7 +125,7 @@ def show(
         if picture is not None:
             from linerate.san import picture as draw
 
-            picture.write_text(draw(found.now(), used))
+            write_file(picture, draw(found.now(), used).encode())
         if json:
             typer.echo(dumps(_about(found) | {"utilisation": used}))
         else:

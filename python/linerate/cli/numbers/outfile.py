@@ -24,12 +24,29 @@ def consent_to_replace(
     for path in taken:
         if not path.is_file():
             raise UserError(f"{path} is not a file", "name another file")
-    if not taken or overwrite:
+    if taken and not overwrite:
+        _ask(", ".join(map(str, taken)), "exists already", how, asks)
+
+
+def consent_to_fill(
+    directory: Path, overwrite: bool, *, how: str = "add --overwrite", asks: bool = True
+) -> None:
+    """Return when a folder is empty or not there, or when its files may be replaced as in `consent_to_replace`.
+
+    Raises UserError otherwise, or when it is not a folder.
+    """
+    if not directory.exists():
         return
-    names = ", ".join(map(str, taken))
+    if not directory.is_dir():
+        raise UserError(f"{directory} is not a folder", "name another folder")
+    if not overwrite and any(directory.iterdir()):
+        _ask(str(directory), "the folder is not empty", how, asks)
+
+
+def _ask(names: str, state: str, how: str, asks: bool) -> None:
     if not (asks and sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UserError(f"{names}: exists already", f"{how} to replace, or name another place")
-    if not typer.confirm(f"{names}: exists already. Replace?", err=True):
+        raise UserError(f"{names}: {state}", f"{how} to replace, or name another place")
+    if not typer.confirm(f"{names}: {state}. Replace?", err=True):
         raise UserError(f"{names}: not replaced", "name another place")
 
 
