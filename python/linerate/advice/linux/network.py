@@ -169,14 +169,15 @@ def _neighbours(source: LinuxSource, ports: Mapping[str, PortReading]) -> None:
     for top in map(as_table, as_list(as_table(answer).get("lldp"))):
         for one in map(as_table, as_list(top.get("interface"))):
             chassis = as_table(next(iter(as_list(one.get("chassis"))), None))
-            names = [
-                as_text(as_table(value).get("value"))
+            ids, names = (
+                [as_text(as_table(value).get("value")) for value in as_list(chassis.get(key))]
                 for key in ("id", "name")
-                for value in as_list(chassis.get(key))
-            ]
+            )
             name = as_text(one.get("name"))
+            if name in ports and (ids or names):
+                ports[name].facts["switch"] = [*ids, *names][0]
             if name in ports and names:
-                ports[name].facts["switch"] = names[0]
+                ports[name].facts["switch_name"] = names[0]
 
 
 def _device(source: LinuxSource, name: str, port: PortReading) -> None:
