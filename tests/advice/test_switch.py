@@ -62,6 +62,7 @@ def test_only_ports_of_the_named_vlan_are_checked() -> None:
     assert [one.name for one in sheet.of("switch_port")] == [
         "tengigabitethernet 0/1",
         "tengigabitethernet 0/2",
+        "fortygige 0/33",
     ]
     with pytest.raises(UserError, match="no port that is up is in VLAN 30"):
         read_switch(str(CONFIGS / "dell.txt"), vlan=30)

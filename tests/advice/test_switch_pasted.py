@@ -83,14 +83,18 @@ system mtu jumbo 1500
 )
 def test_a_banner_is_no_configuration(start: str, end: str, tmp_path: Path) -> None:
     ports = "interface GigabitEthernet1/0/1\n switchport access vlan 10\n"
-    sheet = _sheet(tmp_path, IOS.replace("hostname san-sw1\n!\nsystem", "system") + BANNER.format(start, end) + ports)
+    sheet = _sheet(
+        tmp_path, IOS.replace("hostname san-sw1\n!\nsystem", "system") + BANNER.format(start, end) + ports
+    )
     assert _ports(sheet) == ["gigabitethernet1/0/1"]
     assert _facts(sheet, "gigabitethernet1/0/1")["mtu"] == 9198
     assert not [one for one in sheet.subjects if one.name == "not-mine"]
 
 
 def test_a_banner_without_an_end_hides_nothing(tmp_path: Path) -> None:
-    sheet = _sheet(tmp_path, f"{IOS}banner motd ^C\ninterface GigabitEthernet1/0/1\n shutdown\ninterface Gi1/0/2\n")
+    sheet = _sheet(
+        tmp_path, f"{IOS}banner motd ^C\ninterface GigabitEthernet1/0/1\n shutdown\ninterface Gi1/0/2\n"
+    )
     assert _ports(sheet) == ["gigabitethernet1/0/2"]
 
 
@@ -183,7 +187,9 @@ NXOS = "!Command: show running-config\nversion 9.3(8)\nfeature lldp\n\n"
         ("  switchport trunk allowed vlan 20\n", False),
     ],
 )
-def test_a_trunk_carries_all_vlans_unless_it_says_otherwise(lines: str, carried: bool, tmp_path: Path) -> None:
+def test_a_trunk_carries_all_vlans_unless_it_says_otherwise(
+    lines: str, carried: bool, tmp_path: Path
+) -> None:
     other = "interface Ethernet1/2\n  switchport access vlan 10\n"
     sheet = _sheet(tmp_path, f"{NXOS}{PORT}{lines}{other}", vlan=10)
     assert ("ethernet1/1" in _ports(sheet)) == carried
@@ -372,6 +378,8 @@ def test_a_dcb_map_that_is_whole_is_silent(tmp_path: Path) -> None:
     result = judged(_sheet(tmp_path, text, "dell:{}"), answers=("converged=yes",))
     assert [one.text for one in result.outcomes if one.state == "broken"] == []
     assert {one.rule.number for one in result.outcomes if one.state == "kept"} >= {47, 51}
-    half = judged(_sheet(tmp_path, text.replace("1 bandwidth 50 pfc on", "1 bandwidth 40 pfc off"), "dell:{}"))
+    half = judged(
+        _sheet(tmp_path, text.replace("1 bandwidth 50 pfc on", "1 bandwidth 40 pfc off"), "dell:{}")
+    )
     assert any("san has no priority with PFC" in text for text in broken(half, 51))
     assert any("san: 90 %" in text for text in broken(half, 51))

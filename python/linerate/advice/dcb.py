@@ -24,15 +24,20 @@ def with_dcb(sheet: SanFactSheet) -> SanFactSheet:
 
 
 def _port(port: AuditSubject, switches: list[AuditSubject]) -> AuditSubject:
+    """Pause frames of the whole link are wanted where PFC is off; a topology has one or the other."""
     if port.system not in _HOSTS:
-        return port
+        return port.having({"pause_wanted": True})
     facts: dict[str, FactValue] = {"dcb_at_switch": bool(switches)}
     unknown: dict[str, str] = {}
-    if "pfc_priorities" in port.facts and "flow_control" in port.facts:
-        with_pfc = port.facts["pfc_priorities"] != _NONE
-        facts["pause_beside_pfc"] = with_pfc and port.facts["flow_control"] in _PAUSES
+    pauses = port.facts.get("flow_control") in _PAUSES
+    if (mine := port.facts.get("pfc_priorities")) is not None:
+        facts |= {"pause_wanted": mine == _NONE, "pause_beside_pfc": mine != _NONE and pauses}
+    elif pauses:
+        facts["pause_wanted"] = True
     else:
-        unknown["pause_beside_pfc"] = port.unknown.get("flow_control") or "flow control was not found"
+        unknown["pause_wanted"] = (
+            f"PFC may be on in its place: {port.unknown.get('pfc_priorities') or 'PFC was not found'}"
+        )
     called = str(port.facts.get("switch_name", "")).partition(".")[0].lower()
     found = {
         one.facts["pfc_priorities"] for one in [one for one in switches if one.name == called] or switches

@@ -20,7 +20,7 @@ class SwitchFault:
 
 
 _CONVERGED = ("converged=yes",)
-_DELL, _GIG, _NX, _EOS = "tengigabitethernet 0/1", "gigabitethernet1/0/1", "ethernet1/1", "ethernet2"
+_DELL, _GIG, _NX = "tengigabitethernet 0/1", "gigabitethernet1/0/1", "ethernet1/1"
 
 FAULTS = (
     SwitchFault(
@@ -65,7 +65,7 @@ FAULTS = (
         "eos",
         "10\n   flowcontrol receive on\n   spanning-tree portfast\n!",
         "10\n   spanning-tree portfast\n!",
-        _EOS,
+        "ethernet1",
         "receive: off",
         "flowcontrol receive on",
     ),
@@ -166,7 +166,9 @@ FAULTS = (
         _CONVERGED,
     ),
     SwitchFault(51, "dell_dcb", "\ndcb enable\n", "\nno dcb enable\n", _DELL, "no dcb enable", "dcb enable"),
-    SwitchFault(51, "dell_dcb", "input pfc\n dcb-policy", "input san\n dcb-policy", _DELL, "policy san", "dcb-map SAN"),
+    SwitchFault(
+        51, "dell_dcb", "input pfc\n dcb-policy", "input san\n dcb-policy", _DELL, "policy san", "dcb-map SAN"
+    ),
     SwitchFault(
         51,
         "dell_dcb",
@@ -195,7 +197,13 @@ FAULTS = (
         "add up to 100 %",
     ),
     SwitchFault(
-        51, "dell_dcb", "dcb-input pfc\n", "dcb-map old\n!\ndcb-input pfc\n", "mxl-a1", "dcb-map old", "delete it"
+        51,
+        "dell_dcb",
+        "dcb-input pfc\n",
+        "dcb-map old\n!\ndcb-input pfc\n",
+        "mxl-a1",
+        "dcb-map old",
+        "delete it",
     ),
     SwitchFault(
         51,
@@ -295,7 +303,7 @@ FAULTS = (
         "eos",
         "on\n   spanning-tree portfast\n!",
         "on\n!",
-        _EOS,
+        "ethernet1",
         "edge port: no",
         "spanning-tree portfast",
     ),

@@ -232,11 +232,14 @@ def _pairs(text: str) -> Iterable[tuple[str, str]]:
 
 
 def _lossless(source: LinuxSource, name: str, port: PortReading) -> None:
-    """Priorities with PFC, as a text such as 3,4."""
+    """Priorities with PFC, as a text such as 3,4. A driver without DCB has none."""
     try:
         answer = as_table(source.json("dcb", "-j", "pfc", "show", "dev", name))
     except HostError as error:
-        port.unknown["pfc_priorities"] = error.message
+        if "not supported" in error.message:
+            port.facts["pfc_priorities"] = "none"
+        else:
+            port.unknown["pfc_priorities"] = error.message
         return
     flags = as_list(answer.get("prio_pfc") or answer.get("prio-pfc"))
     if flags:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_PAGER = re.compile(r"\s*(?:<-{1,3} ?more ?-{1,3}>|-{1,3} ?more ?-{1,3}|--More-- or \(q\)uit)", re.IGNORECASE)
+_PAGER = re.compile(r"\s*<?-{1,3} ?more ?-{1,3}>?(?: or \(q\)uit)?", re.IGNORECASE)
 _PROMPT = re.compile(r"[\w.:@-]{1,64}(?:\s?\((?:conf|vlan)[^)]*\))?[#>] ?")
 _BANNER = re.compile(r"banner (?:motd|login|exec|incoming|prompt-timeout|slip-ppp)\b ?(.*)", re.IGNORECASE)
 _EOS_TEXT = re.compile(r"(?:banner (?:motd|login)|comment)", re.IGNORECASE)

@@ -55,7 +55,9 @@ def _port(port: ConfigBlock, acting: frozenset[str]) -> PortPfc:
     if mode == "off":
         return PortPfc("off")
     if mode == "on":
-        missing = "" if acting else "no network-qos policy below system qos has a no-drop class (pause pfc-cos)"
+        missing = (
+            "" if acting else "no network-qos policy below system qos has a no-drop class (pause pfc-cos)"
+        )
         return PortPfc("on", acting, missing)
     return PortPfc("negotiated", acting) if acting else PortPfc("off")
 

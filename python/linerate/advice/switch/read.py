@@ -19,7 +19,13 @@ from linerate.errors import UserError
 
 _PORTS_MAX = 1024
 _PAYLOAD_BYTES = 9000
-_MANAGEMENT = ("vrf forwarding mgmt", "ip vrf forwarding mgmt", "vrf member management", "vrf mgmt", "vrf management")
+_MANAGEMENT = (
+    "vrf forwarding mgmt",
+    "ip vrf forwarding mgmt",
+    "vrf member management",
+    "vrf mgmt",
+    "vrf management",
+)
 
 
 def read_switch(given: str, vlan: int | None = None) -> SanFactSheet:
