@@ -67,8 +67,8 @@ def test_a_rule_that_a_host_setting_mends_reads_it_by_that_name() -> None:
 def test_questions_are_those_of_the_rules() -> None:
     asked = {fact for rule in rules() for check in rule.checks for fact in _facts(check.test, check.when)}
     answered = {name.removeprefix("answered_") for name in asked if name.startswith("answered_")}
-    # The vendor and the converged network become facts of their own.
-    assert answered | {"vendor", "converged"} == {one.name for one in QUESTIONS}
+    # These become facts of their own.
+    assert answered | {"vendor", "converged", "iscsi_priority"} == {one.name for one in QUESTIONS}
 
 
 def _facts(*tests: FactTest | None) -> set[str]:

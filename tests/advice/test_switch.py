@@ -26,7 +26,7 @@ def _audit(text: str, folder: Path, *answers: str) -> AuditResult:
     return judged(read_switch(str(path)), answers=answers)
 
 
-@pytest.mark.parametrize("kind", (*KINDS, *CONVERGED))
+@pytest.mark.parametrize("kind", [*KINDS, *CONVERGED])
 def test_a_clean_switch_breaks_no_rule_and_its_kind_is_told(kind: str) -> None:
     sheet = read_switch(str(CONFIGS / f"{kind}.txt"))
     assert {one.system for one in sheet.subjects} == {kind.removesuffix("_dcb")}

@@ -1,4 +1,4 @@
-"""Configurations as terminals and users leave them: paging, prompts, banners, ranges, short forms, defaults, sessions."""
+"""Configurations as terminals and users leave them: paging, prompts, banners, ranges, short forms, defaults."""
 
 from __future__ import annotations
 
@@ -200,12 +200,14 @@ def test_a_trunk_carries_all_vlans_unless_it_says_otherwise(
     [
         (
             "nxos",
-            "interface port-channel5\n  switchport access vlan 10\ninterface Ethernet1/5\n  channel-group 5 mode active\n",
+            "interface port-channel5\n  switchport access vlan 10\n"
+            "interface Ethernet1/5\n  channel-group 5 mode active\n",
             "ethernet1/5",
         ),
         (
             "eos",
-            "interface Port-Channel5\n   switchport access vlan 10\ninterface Ethernet5\n   channel-group 5 mode active\n",
+            "interface Port-Channel5\n   switchport access vlan 10\n"
+            "interface Ethernet5\n   channel-group 5 mode active\n",
             "ethernet5",
         ),
         (

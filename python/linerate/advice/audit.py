@@ -16,6 +16,7 @@ from linerate.advice.documents.topology import read_topology
 from linerate.advice.facts import AuditSubject, SanFactSheet, joined
 from linerate.advice.judge import RuleOutcome, judge
 from linerate.advice.linux.read import read_linux
+from linerate.advice.switch.classes import ISCSI_PRIORITY
 from linerate.advice.switch.read import read_switch
 
 
@@ -67,7 +68,8 @@ def audit(sources: AuditSources) -> AuditResult:
     for place in sources.places:
         sheets.append(_of_place(place, evidence))
     sheets += [read_facts(path) for path in sources.facts]
-    sheets += [read_switch(given, sources.vlan) for given in sources.switches]
+    priority = answers.get("iscsi_priority", ISCSI_PRIORITY)
+    sheets += [read_switch(given, sources.vlan, priority) for given in sources.switches]
     sheets += [read_image(path) for path in sources.images]
     sheet = completed(sheets, answers)
     return AuditResult(sheet, judge(sheet, rules()), evidence, own)

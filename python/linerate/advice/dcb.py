@@ -29,15 +29,17 @@ def _port(port: AuditSubject, switches: list[AuditSubject]) -> AuditSubject:
         return port.having({"pause_wanted": True})
     facts: dict[str, FactValue] = {"dcb_at_switch": bool(switches)}
     unknown: dict[str, str] = {}
-    pauses = port.facts.get("flow_control") in _PAUSES
-    if (mine := port.facts.get("pfc_priorities")) is not None:
-        facts |= {"pause_wanted": mine == _NONE, "pause_beside_pfc": mine != _NONE and pauses}
-    elif pauses:
-        facts["pause_wanted"] = True
+    pause = port.facts.get("flow_control")
+    mine = port.facts.get("pfc_priorities")
+    if mine is not None or pause in _PAUSES:
+        facts["pause_wanted"] = mine in (None, _NONE)
     else:
-        unknown["pause_wanted"] = (
-            f"PFC may be on in its place: {port.unknown.get('pfc_priorities') or 'PFC was not found'}"
-        )
+        why = port.unknown.get("pfc_priorities") or "PFC was not found"
+        unknown["pause_wanted"] = f"PFC may be on in its place: {why}"
+    if mine == _NONE or (mine is not None and pause is not None):
+        facts["pause_beside_pfc"] = mine != _NONE and pause in _PAUSES
+    else:
+        unknown["pause_beside_pfc"] = port.unknown.get("flow_control") or "flow control was not found"
     called = str(port.facts.get("switch_name", "")).partition(".")[0].lower()
     found = {
         one.facts["pfc_priorities"] for one in [one for one in switches if one.name == called] or switches

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from linerate.advice.switch.classes import ISCSI_PRIORITY, PortPfc, SwitchDcb, percent, priorities
+from linerate.advice.switch.classes import PortPfc, SwitchDcb, percent, priorities
 from linerate.advice.switch.config import ConfigBlock, SwitchConfig
 
 _OFF = PortPfc("off")
 
 
-def dell_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock]) -> SwitchDcb:
-    """DCB of these ports."""
+def dell_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock], priority: str) -> SwitchDcb:
+    """DCB of these ports. `priority` is that of iSCSI."""
     maps = dict(config.headed("dcb-map"))
     inputs = dict(config.headed("dcb-input"))
     outputs = dict(config.headed("dcb-output"))
@@ -30,10 +30,7 @@ def dell_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock]) -> SwitchDc
     shares = {name: list(_shares_of_map(block)) for name, block in maps.items()}
     shares |= {name: list(_shares_of_output(config, block)) for name, block in outputs.items()}
     of_iscsi = [
-        share
-        for mine in shares.values()
-        for group, share in mine
-        if ISCSI_PRIORITY in group and share is not None
+        share for mine in shares.values() for group, share in mine if priority in group and share is not None
     ]
     return SwitchDcb(
         found,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from linerate.advice.switch.classes import ISCSI_PRIORITY, PortPfc, SwitchDcb, percent, priorities
+from linerate.advice.switch.classes import PortPfc, SwitchDcb, percent, priorities
 from linerate.advice.switch.config import ConfigBlock, SwitchConfig
 
 _ON = ("priority-flow-control on", "priority-flow-control mode on")
@@ -16,11 +16,11 @@ _SHARE = "bandwidth percent "
 _QUEUE_COUNT = 8
 
 
-def eos_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock]) -> SwitchDcb:
-    """DCB of these ports."""
+def eos_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock], priority: str) -> SwitchDcb:
+    """DCB of these ports. `priority` is that of iSCSI."""
     del config
     shares = {name: dict(_shares(port)) for name, port in ports.items()}
-    of_iscsi = [mine[ISCSI_PRIORITY] for mine in shares.values() if ISCSI_PRIORITY in mine]
+    of_iscsi = [mine[priority] for mine in shares.values() if priority in mine]
     return SwitchDcb(
         {name: _port(port) for name, port in ports.items()},
         schedules={name: _all_queues(mine) for name, mine in shares.items() if mine},
@@ -40,7 +40,7 @@ def _port(port: ConfigBlock) -> PortPfc:
 
 
 def _shares(port: ConfigBlock) -> Iterator[tuple[str, int]]:
-    """Queue -> its share. The default maps send priority 4 to queue 4."""
+    """Queue -> its share. The default maps send priority 2 and more to the queue of that number."""
     queue = ""
     for line in port.lines:
         if line.startswith(_QUEUES):

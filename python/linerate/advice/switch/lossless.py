@@ -11,7 +11,7 @@ from linerate.advice.switch.dell_dcb import dell_dcb
 from linerate.advice.switch.eos_dcb import eos_dcb
 from linerate.advice.switch.nxos_dcb import nxos_dcb
 
-_READERS: Mapping[str, Callable[[SwitchConfig, Mapping[str, ConfigBlock]], SwitchDcb]] = {
+_READERS: Mapping[str, Callable[[SwitchConfig, Mapping[str, ConfigBlock], str], SwitchDcb]] = {
     "dell": dell_dcb,
     "nxos": nxos_dcb,
     "eos": eos_dcb,
@@ -20,9 +20,11 @@ _NO_PFC = "IOS has no priority flow control; a converged SAN needs another switc
 _NONE = "none"
 
 
-def dcb_of(system: str, config: SwitchConfig, ports: Mapping[str, ConfigBlock]) -> SwitchDcb | None:
-    """DCB of these ports; None for a kind of switch that has none."""
-    return _READERS[system](config, ports) if system in _READERS else None
+def dcb_of(
+    system: str, config: SwitchConfig, ports: Mapping[str, ConfigBlock], priority: str
+) -> SwitchDcb | None:
+    """DCB of these ports; None for a kind of switch that has none. `priority` is that of iSCSI, as a digit."""
+    return _READERS[system](config, ports, priority) if system in _READERS else None
 
 
 def switch_facts(dcb: SwitchDcb | None) -> tuple[dict[str, FactValue], dict[str, str]]:

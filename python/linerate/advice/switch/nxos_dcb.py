@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from linerate.advice.switch.classes import ISCSI_PRIORITY, PortPfc, SwitchDcb, percent, priorities
+from linerate.advice.switch.classes import PortPfc, SwitchDcb, percent, priorities
 from linerate.advice.switch.config import ConfigBlock, SwitchConfig
 
 _NETWORK, _QUEUING = "type network-qos", "type queuing"
@@ -20,8 +20,8 @@ _BUILT_IN = {"fcoe-default-nq-policy": frozenset("3")}
 """No-drop priorities of policies that no configuration shows (Nexus 5000)."""
 
 
-def nxos_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock]) -> SwitchDcb:
-    """DCB of these ports."""
+def nxos_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock], priority: str) -> SwitchDcb:
+    """DCB of these ports. `priority` is that of iSCSI."""
     applied = set(applied_policies(config, _NETWORK))
     no_drop = {name: _no_drop(config, block) for name, block in config.headed(f"policy-map {_NETWORK}")}
     known = {**_BUILT_IN, **no_drop}
@@ -40,7 +40,7 @@ def nxos_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock]) -> SwitchDc
         {name: _port(port, acting) for name, port in ports.items()},
         unused,
         {name: list(mine.values()) for name, mine in schedules.items()},
-        _iscsi_share(config, schedules),
+        _iscsi_share(config, schedules, priority),
     )
 
 
@@ -113,13 +113,15 @@ def _shares(policy: ConfigBlock) -> Iterator[tuple[str, int | None]]:
             strict = True
 
 
-def _iscsi_share(config: SwitchConfig, schedules: Mapping[str, Mapping[str, int | None]]) -> int | None:
+def _iscsi_share(
+    config: SwitchConfig, schedules: Mapping[str, Mapping[str, int | None]], priority: str
+) -> int | None:
     """The smallest share of a class that has the iSCSI priority, or iSCSI in its name."""
     found = [
         share
         for mine in schedules.values()
         for name, share in mine.items()
         if share is not None
-        and ("iscsi" in name or ISCSI_PRIORITY in _of_group(config, _group(config, _QUEUING, name)))
+        and ("iscsi" in name or priority in _of_group(config, _group(config, _QUEUING, name)))
     ]
     return min(found, default=None)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from linerate.advice.facts import AuditSubject, FactValue, SanFactSheet
+from linerate.advice.switch.classes import ISCSI_PRIORITY, SwitchDcb
 from linerate.advice.switch.clean import cleaned_lines
-from linerate.advice.switch.classes import SwitchDcb
 from linerate.advice.switch.config import ConfigBlock, SwitchConfig, parse_config, read_config_text
 from linerate.advice.switch.dialect import DIALECTS, SwitchDialect
 from linerate.advice.switch.lossless import dcb_of, port_facts, switch_facts
@@ -28,8 +28,10 @@ _MANAGEMENT = (
 )
 
 
-def read_switch(given: str, vlan: int | None = None) -> SanFactSheet:
+def read_switch(given: str, vlan: int | None = None, priority: str = ISCSI_PRIORITY) -> SanFactSheet:
     """The facts of a file, or KIND:FILE where the kind cannot be told. `vlan`: only ports in this VLAN.
+
+    `priority` is that of iSCSI frames (802.1p), as a digit.
 
     Raises UserError for a file that is no configuration of a known kind, or a VLAN without a port.
     """
@@ -38,11 +40,11 @@ def read_switch(given: str, vlan: int | None = None) -> SanFactSheet:
     forced = known.get(kind) if colon else None
     path = Path(rest if forced else given)
     text = read_config_text(path)
-    dialect = forced or _dialect(text, str(path))
-    return _sheet(parse_config(text), dialect, path.stem, str(path), vlan)
+    dialect = forced or _dialect(text, path)
+    return _sheet(parse_config(text), dialect, path, vlan, priority)
 
 
-def _dialect(text: str, shown: str) -> SwitchDialect:
+def _dialect(text: str, path: Path) -> SwitchDialect:
     """The kind whose marks the text has most of."""
     lines = [" ".join(line[:200].lower().split()) for line in cleaned_lines(text)]
     scores = {
@@ -53,20 +55,20 @@ def _dialect(text: str, shown: str) -> SwitchDialect:
     if best == 0 or len(found) > 1:
         kinds = ", ".join(f"{one.system} ({one.name})" for one in DIALECTS)
         raise UserError(
-            f"{shown}: the kind of switch cannot be told",
+            f"{path}: the kind of switch cannot be told",
             f"say it: --switch KIND:FILE, where KIND is {kinds}",
         )
     return found[0]
 
 
 def _sheet(
-    config: SwitchConfig, dialect: SwitchDialect, name: str, shown: str, vlan: int | None
+    config: SwitchConfig, dialect: SwitchDialect, path: Path, vlan: int | None, priority: str
 ) -> SanFactSheet:
     interfaces = config.interfaces()
     ports = [name for name, port in interfaces.items() if is_physical(name) and not _is_management(port)]
     if not ports:
         raise UserError(
-            f"{shown}: no port is in this configuration", "give the output of `show running-config`"
+            f"{path}: no port is in this configuration", "give the output of `show running-config`"
         )
     membership = PortMembership(config, interfaces)
     down = config.says("system default switchport shutdown")
@@ -75,16 +77,16 @@ def _sheet(
         used = [one for one in used if membership.carries(one, vlan)]
         if not used:
             raise UserError(
-                f"{shown}: no port that is up is in VLAN {vlan}", "give the SAN's VLAN with --vlan"
+                f"{path}: no port that is up is in VLAN {vlan}", "give the SAN's VLAN with --vlan"
             )
-    dcb = dcb_of(dialect.system, config, {one: interfaces[one] for one in used})
-    called = config.value("hostname") or config.value("switchname") or name
+    dcb = dcb_of(dialect.system, config, {one: interfaces[one] for one in used}, priority)
+    called = config.value("hostname") or config.value("switchname") or path.stem
     reader = _PortReader(config, dialect, membership, dcb, vlan is not None)
     subjects = [AuditSubject("switch", called.strip('"'), dialect.system, *switch_facts(dcb))]
     subjects += [reader.subject(one, interfaces[one]) for one in used]
     subjects += _aggregates(config, dialect, interfaces)
     left_out = f"{len(ports) - len(used)} that are shut down or in other VLANs are not"
-    notes = (f"{shown}: read as {dialect.name}; {len(used)} ports are checked, {left_out}",)
+    notes = (f"{path}: read as {dialect.name}; {len(used)} ports are checked, {left_out}",)
     return SanFactSheet(tuple(subjects), notes=notes)
 
 
