@@ -158,7 +158,7 @@ _OF_PORTS: dict[str, Any] = {
     "interrupt_moderation_us": "adaptive",
     "rx_ring_frames": 4096,
     "tx_ring_frames": 4096,
-    "flow_control": "on",
+    "flow_control": "off",
     "rss": True,
     "delayed_ack": True,
 }
@@ -173,6 +173,7 @@ class LinuxHost:
         self.commands: dict[str, Any] = _commands()
         self.settings: dict[tuple[str, str], Any] = {(name, ""): value for name, value in _OF_HOST.items()}
         self.settings |= {(name, port): value for port in PORTS for name, value in _OF_PORTS.items()}
+        self.refused: dict[str, str] = {}
         self.small_frames: set[str] = set()
         self.silent: set[str] = set()
         self.used_percent = 40
@@ -224,6 +225,8 @@ class LinuxHost:
             if portal in self.silent or (portal in self.small_frames and size > 1472):
                 raise HostError("ping -n failed: exit 1")
             return ""
+        if words in self.refused:
+            raise HostError(f"{words} failed: {self.refused[words]}")
         if words not in self.commands:
             raise HostError(f"{arguments[0]} is not installed")
         answer = self.commands[words]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from linerate.advice import AuditResult, RuleOutcome, SanFactSheet, judge, rules
-from linerate.advice.answers import parse_answers, with_answers
-from linerate.advice.derive import with_backup
-from linerate.advice.facts import joined
+from linerate.advice.answers import parse_answers
+from linerate.advice.audit import completed
 from linerate.advice.mend import mend_lines
 
 
 def judged(*sheets: SanFactSheet, answers: Iterable[str] = ()) -> AuditResult:
     """The sheets as `linerate advise` judges them."""
-    sheet = with_answers(with_backup(joined(sheets)), parse_answers(list(answers)))
+    sheet = completed(sheets, parse_answers(list(answers)))
     return AuditResult(sheet, judge(sheet, rules()))
 
 

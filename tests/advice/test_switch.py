@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from linerate.advice import AuditResult, advice_lines, advice_object, facts_object
-from linerate.advice.switch.dialect import members
+from linerate.advice.switch.names import members
 from linerate.advice.switch.read import read_switch
 from linerate.errors import UserError
 
@@ -16,6 +16,7 @@ from tests.advice.planted.switch_faults import FAULTS, SwitchFault
 
 CONFIGS = Path(__file__).with_name("configs")
 KINDS = ("dell", "ios", "nxos", "eos")
+CONVERGED = ("dell_dcb", "nxos_dcb", "eos_dcb")
 
 
 def _audit(text: str, folder: Path, *answers: str) -> AuditResult:
@@ -25,14 +26,15 @@ def _audit(text: str, folder: Path, *answers: str) -> AuditResult:
     return judged(read_switch(str(path)), answers=answers)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *CONVERGED])
 def test_a_clean_switch_breaks_no_rule_and_its_kind_is_told(kind: str) -> None:
     sheet = read_switch(str(CONFIGS / f"{kind}.txt"))
-    assert {one.system for one in sheet.subjects} == {kind}
-    answers = ("converged=no",) if kind == "ios" else ("converged=yes",)
-    result = judged(sheet, answers=answers)
+    assert {one.system for one in sheet.subjects} == {kind.removesuffix("_dcb")}
+    result = judged(sheet, answers=(f"converged={'yes' if kind in CONVERGED else 'no'}",))
     assert all_broken(result) == []
-    assert {one.rule.number for one in result.outcomes if one.state == "kept"} >= {1, 2, 4, 29, 33, 48}
+    wanted = {1, 2, 29, 33, 48} | ({47, 51} if kind in CONVERGED else {4})
+    assert {one.rule.number for one in result.outcomes if one.state == "kept"} >= wanted
+    assert {one.rule.number for one in result.outcomes if one.state == "unknown"} <= {29}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}-{fault.kind}-{fault.found[:12]}")
@@ -60,6 +62,7 @@ def test_only_ports_of_the_named_vlan_are_checked() -> None:
     assert [one.name for one in sheet.of("switch_port")] == [
         "tengigabitethernet 0/1",
         "tengigabitethernet 0/2",
+        "fortygige 0/33",
     ]
     with pytest.raises(UserError, match="no port that is up is in VLAN 30"):
         read_switch(str(CONFIGS / "dell.txt"), vlan=30)
@@ -105,12 +108,17 @@ def test_no_line_with_a_secret_is_shown(kind: str) -> None:
     [
         ("tengigabitethernet 0/1-3", {f"tengigabitethernet 0/{number}" for number in (1, 2, 3)}),
         ("tengigabitethernet 0/1,0/7-8", {f"tengigabitethernet 0/{number}" for number in (1, 7, 8)}),
-        ("port-channel 1", set()),
+        ("port-channel 1", {"port-channel 1"}),
         ("tengigabitethernet 1/0/1 - 2", {"tengigabitethernet 1/0/1", "tengigabitethernet 1/0/2"}),
+        ("te 0/1 - 2 , fo 0/33", {"tengigabitethernet 0/1", "tengigabitethernet 0/2", "fortygige 0/33"}),
+        ("gi1/0/1-1/0/2", {"gigabitethernet1/0/1", "gigabitethernet1/0/2"}),
+        ("ethernet1-2,7", {"ethernet1", "ethernet2", "ethernet7"}),
+        ("tengigabitethernet 0/1,3", {"tengigabitethernet 0/1", "tengigabitethernet 0/3"}),
+        ("ethernet1/1-2/4", {"ethernet1/1-2/4"}),
     ],
 )
 def test_lists_of_ports(text: str, ports: set[str]) -> None:
-    assert members(text) == ports
+    assert members(text) == {one.replace(" ", "") for one in ports}
 
 
 def test_a_list_of_a_million_ports_is_cut() -> None:

@@ -8,7 +8,7 @@ TARGET = "iqn.2004-04.com.qnap:ts-873:iscsi.vol1.d34c2a"
 NAMES = ("SAN 1", "SAN 2")
 _PROPERTIES = {
     "*JumboPacket": 9014,
-    "*FlowControl": 3,
+    "*FlowControl": 0,
     "*ReceiveBuffers": 4096,
     "*TransmitBuffers": 16384,
     "*RSS": 1,

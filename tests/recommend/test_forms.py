@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from linerate.advice import judge, rules
+from linerate.advice.audit import completed
 from linerate.advice.switch.config import ConfigBlock
 from linerate.advice.switch.dialect import DIALECTS
 from linerate.advice.switch.read import read_switch
@@ -353,6 +354,58 @@ def test_without_ports_a_word_stands_for_them() -> None:
     assert "Put the names of the ports to hosts and arrays in place of PORT." in text
     with pytest.raises(UserError, match="is not the name of a switch port"):
         configuration_text(configuration({"mtu": 9000}), "switch:eos", ["Ethernet1\nreload"])
+
+
+CLASSES: dict[str, Value] = {"switch.flow_control": "pfc", "switch.schedule": "ets 3:70 0:30"}
+
+
+@pytest.mark.parametrize("kind", ["dell", "nxos", "eos"])
+@pytest.mark.parametrize(
+    "values", [CLASSES, {"mtu": 9000, **CLASSES}, {"switch.flow_control": "pfc"}], ids=str
+)
+def test_lines_for_classes_are_whole(kind: str, values: dict[str, Value], tmp_path: Path) -> None:
+    """Our own reader finds one lossless class on all ports, shares of 100 %, and no pause frames beside it."""
+    names = ["TenGigabitEthernet 0/1", "TenGigabitEthernet 0/2"] if kind == "dell" else PORTS["switch"]
+    path = tmp_path / "switch.txt"
+    path.write_text(configuration_text(configuration(values), f"switch:{kind}", names))
+    priority = "3" if "switch.schedule" in values else "4"
+    sheet = completed(
+        [read_switch(f"{kind}:{path}", None, priority)], {"converged": "yes", "iscsi_priority": priority}
+    )
+    (switch,) = sheet.of("switch")
+    assert switch.facts["pfc_priorities"] == priority
+    assert {one.facts["pfc"] for one in sheet.of("switch_port")} == {True}
+    outcomes = [one for one in judge(sheet, rules()) if one.rule.number in (47, 51) and one.subject]
+    assert [f"{one.subject}: {one.text}" for one in outcomes if one.state == "broken"] == []
+    assert sum(one.state == "kept" for one in outcomes) >= 6
+    if "switch.schedule" in values:
+        assert switch.facts["iscsi_share_percent"] == 70
+        assert not [one.text for one in outcomes if one.state == "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "why"),
+    [
+        (CLASSES, "ios", "no classes with PFC or ETS"),
+        ({"switch.schedule": "strict"}, "eos", "strict priority has no lines"),
+        ({"switch.schedule": "ets 3:33.3 0:66.7"}, "dell", "whole percent"),
+        ({"switch.schedule": "ets 2:30 3:30 0:40"}, "nxos", "do not say which priority is that of iSCSI"),
+    ],
+)
+def test_classes_that_cannot_be_written_say_why(values: dict[str, Value], kind: str, why: str) -> None:
+    text = configuration_text(configuration(values), f"switch:{kind}", PORTS["switch"])
+    assert why in " ".join(line.lstrip("! ") for line in text.splitlines())
+    assert [line for line in text.splitlines() if line and not line.startswith("!")] == []
+
+
+def test_several_classes_beside_that_of_iscsi_keep_their_shares(tmp_path: Path) -> None:
+    values: dict[str, Value] = {"switch.flow_control": "pfc", "switch.schedule": "ets 5:20 4:50 0:30"}
+    dell = configuration_text(configuration(values), "switch:dell", ["Te 0/1"])
+    assert "\n priority-group 2 bandwidth 50 pfc on\n" in dell
+    assert "\n priority-pgid 0 0 0 0 2 1 0 0\n" in dell
+    nexus = configuration_text(configuration(values), "switch:nxos", ["Ethernet1/1"])
+    assert "c-out-8q-q5\n    bandwidth remaining percent 20\n" in nexus
+    assert nexus.count("pause pfc-cos") == 1
 
 
 # ---- PowerShell ----

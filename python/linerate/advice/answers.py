@@ -27,6 +27,11 @@ QUESTIONS = (
     Question("vendor", "Who made the array?", tuple(one.name for one in VENDORS)),
     Question("converged", "Does the SAN share its wires with other traffic?", ("yes", "no")),
     Question("replication", "When does the array replicate?", ("none", "quiet", "busy")),
+    Question(
+        "iscsi_priority",
+        "Which 802.1p priority do iSCSI frames have? Without an answer: 4",
+        tuple("01234567"),
+    ),
     Question("load_percent", "How busy are busy hours, in percent of the measured maximum?"),
 )
 
@@ -61,8 +66,12 @@ def with_answers(sheet: SanFactSheet, answers: Mapping[str, str]) -> SanFactShee
             facts[key] = value if one.answers else int(value)
     converged = {"converged": answers["converged"] == "yes"} if "converged" in answers else {}
     reason = {} if converged else {"converged": unknown["answered_converged"]}
+    priority = {"iscsi_priority": answers["iscsi_priority"]} if "iscsi_priority" in answers else {}
     subjects = tuple(
-        one.having({**facts, **converged}, {**unknown, **({} if "converged" in one.facts else reason)})
+        one.having(
+            {**facts, **converged, **(priority if one.system != "topology" else {})},
+            {**unknown, **({} if "converged" in one.facts else reason)},
+        )
         for one in sheet.subjects
     )
     return with_vendors(replace(sheet, subjects=subjects), answers.get("vendor"))

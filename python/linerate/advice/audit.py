@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from linerate.advice.answers import parse_answers, with_answers
 from linerate.advice.book import rules
+from linerate.advice.dcb import with_dcb
 from linerate.advice.derive import with_backup
 from linerate.advice.documents.facts_file import read_facts
 from linerate.advice.documents.image import read_image
@@ -15,6 +16,7 @@ from linerate.advice.documents.topology import read_topology
 from linerate.advice.facts import AuditSubject, SanFactSheet, joined
 from linerate.advice.judge import RuleOutcome, judge
 from linerate.advice.linux.read import read_linux
+from linerate.advice.switch.classes import ISCSI_PRIORITY
 from linerate.advice.switch.read import read_switch
 
 
@@ -66,10 +68,16 @@ def audit(sources: AuditSources) -> AuditResult:
     for place in sources.places:
         sheets.append(_of_place(place, evidence))
     sheets += [read_facts(path) for path in sources.facts]
-    sheets += [read_switch(given, sources.vlan) for given in sources.switches]
+    priority = answers.get("iscsi_priority", ISCSI_PRIORITY)
+    sheets += [read_switch(given, sources.vlan, priority) for given in sources.switches]
     sheets += [read_image(path) for path in sources.images]
-    sheet = with_answers(with_backup(joined(sheets)), answers)
+    sheet = completed(sheets, answers)
     return AuditResult(sheet, judge(sheet, rules()), evidence, own)
+
+
+def completed(sheets: Iterable[SanFactSheet], answers: Mapping[str, str]) -> SanFactSheet:
+    """The facts of all sources as one sheet, with what follows from several of them and with the user's answers."""
+    return with_answers(with_dcb(with_backup(joined(sheets))), answers)
 
 
 def _of_place(place: str, evidence: dict[str, str]) -> SanFactSheet:

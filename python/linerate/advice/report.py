@@ -101,7 +101,7 @@ def _broken(
             yield "", f"{_INDENT}your study: {claim}: {evidence[claim]}"
     if rule.dispute:
         yield "dim", f"{_INDENT}disputed: {rule.dispute}"
-    yield "dim", f"{_INDENT}source: {', '.join(rule.sources)}"
+    yield "dim", f"{_INDENT}source: {', '.join((*rule.sources, *rule.documents))}"
 
 
 def _unknown(rule: AdviceRule, outcomes: Sequence[RuleOutcome]) -> Iterator[tuple[str, str]]:
@@ -164,5 +164,6 @@ def _outcome(one: RuleOutcome, evidence: Mapping[str, str]) -> dict[str, Any]:
         "study": {claim: evidence[claim] for claim in rule.claims if claim in evidence},
         "dispute": rule.dispute or None,
         "sources": list(rule.sources),
+        "documents": list(rule.documents),
         "claims": list(rule.claims),
     }

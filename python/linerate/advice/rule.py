@@ -131,6 +131,8 @@ class AdviceRule(FrozenSpec):
     why: str
     sources: tuple[SeedLines, ...]
     """Publication (as in the list of claims) and lines of its text."""
+    documents: tuple[str, ...] = ()
+    """Documents of vendors from which its lines of configuration are."""
     claims: tuple[str, ...] = ()
     """Published findings whose studies test the rule."""
     measured: str = ""

@@ -15,6 +15,7 @@ from linerate.advice.switch.config import ConfigBlock, parse_config
 from linerate.advice.switch.dialect import DIALECTS, SwitchDialect
 from linerate.errors import UserError
 from linerate.recommend.configuration import Configuration, RecommendedSetting
+from linerate.recommend.dcb import DcbLines, dcb_lines, dcb_plan
 from linerate.recommend.form import FormText, commented, evidence_lines
 
 MARK = "!"
@@ -38,7 +39,10 @@ def switch_form(configuration: Configuration, ports: Sequence[str], kind: System
     port_lines: list[str] = []
     missing: dict[str, str] = {}
     names = {one.name for one in configuration.settings}
+    classes = [one for one in configuration.settings if _is_of_classes(one)]
     for one in configuration.settings:
+        if one in classes:
+            continue
         try:
             if one.name == "flow_control" and "switch.flow_control" in names:
                 raise ValueError("switch.flow_control says it for the switch")
@@ -49,6 +53,16 @@ def switch_form(configuration: Configuration, ports: Sequence[str], kind: System
         comments = evidence_lines(one, MARK)
         is_global = any(line.startswith("system ") for line in made)
         (global_lines if is_global else port_lines).extend([*comments, *made])
+    if classes:
+        try:
+            made_of = _classes(classes, dialect)
+        except ValueError as error:
+            missing |= {one.name: str(error) for one in classes}
+        else:
+            comments = [line for one in classes for line in evidence_lines(one, MARK)]
+            comments += [line for note in made_of.notes for line in commented(f"Note: {note}.", MARK)]
+            (global_lines if made_of.of_switch else port_lines).extend([*comments, *made_of.of_switch])
+            port_lines += made_of.of_port
     lines = ["", *global_lines] if global_lines else []
     for name in (_checked(ports) or ("PORT",)) if port_lines else ():
         lines += ["", f"interface {name}"]
@@ -56,6 +70,18 @@ def switch_form(configuration: Configuration, ports: Sequence[str], kind: System
     if port_lines and not ports:
         lines[:0] = commented("Put the names of the ports to hosts and arrays in place of PORT.", MARK)
     return FormText(lines, missing)
+
+
+def _is_of_classes(one: RecommendedSetting) -> bool:
+    """Whether a setting is about classes of priorities, which a switch has in one place."""
+    return one.name == "switch.schedule" or (one.name == "switch.flow_control" and one.value == "pfc")
+
+
+def _classes(settings: Sequence[RecommendedSetting], dialect: SwitchDialect) -> DcbLines:
+    """Raises ValueError with the reason where a switch has none."""
+    schedules = [one.setting.meaning(one.value) for one in settings if one.name == "switch.schedule"]
+    plan = dcb_plan(any(one.name == "switch.flow_control" for one in settings), next(iter(schedules), None))
+    return dcb_lines(dialect.system, plan)
 
 
 def _checked(ports: Sequence[str]) -> tuple[str, ...]:
@@ -71,8 +97,6 @@ def _lines(one: RecommendedSetting, dialect: SwitchDialect) -> Iterator[str]:
         yield from _mtu_lines(int(one.value), dialect)
     elif one.name in ("flow_control", "switch.flow_control"):
         yield from _pause_lines(str(one.value), dialect)
-    elif one.name == "switch.schedule":
-        yield from _classes(dialect)
     elif one.setting.applier == "fabric":
         raise ValueError("it is a property of cables and of the switch as it was built")
     else:
@@ -91,9 +115,6 @@ def _mtu_lines(mtu: int, dialect: SwitchDialect) -> Sequence[str]:
 
 
 def _pause_lines(value: str, dialect: SwitchDialect) -> Iterator[str]:
-    if value == "pfc":
-        yield from _classes(dialect)
-        return
     receive, send = _PAUSE.get(value, (False, False))
     lines = dialect.pause(receive, send)
     if send and not any("send" in line or "tx" in line for line in lines):
@@ -103,17 +124,6 @@ def _pause_lines(value: str, dialect: SwitchDialect) -> Iterator[str]:
     elif send:
         yield from commented(_ADVICE, MARK)
     yield from lines
-
-
-def _classes(dialect: SwitchDialect) -> Sequence[str]:
-    """Classes of priorities depend on the rest of a configuration."""
-    advised = _advised("pfc_priorities", dialect)
-    if not advised:
-        raise ValueError(f"{dialect.name} has no such classes")
-    raise ValueError(
-        "classes of priorities depend on the rest of the configuration, so they are not written here; for PFC they "
-        f"have lines such as {'; '.join(advised)}"
-    )
 
 
 def _advised(fact: str, dialect: SwitchDialect) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.advice.linux_host import TARGET, LinuxHost
+from tests.advice.linux_host import PORTS, TARGET, LinuxHost
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,14 @@ def _long_way(host: LinuxHost) -> None:
     host.commands["ss -Htin dport = :3260"] = "ESTAB 0 0 10.0.1.11:40100 10.0.1.101:3260\n\t rtt:9.5/0.1\n"
 
 
+def _pauses(host: LinuxHost) -> None:
+    """Pause frames in place of PFC, which these drivers do not have."""
+    for port in PORTS:
+        del host.commands[f"dcb -j pfc show dev {port}"]
+        host.refused[f"dcb -j pfc show dev {port}"] = "Attribute read: Operation not supported"
+        host.settings["flow_control", port] = "on"
+
+
 _CONVERGED = ("converged=yes",)
 _ETHTOOL_FIXED = "\tAuto-negotiation: off\n\tLink partner advertised auto-negotiation: Yes\n"
 
@@ -148,7 +156,11 @@ FAULTS = (
     LinuxFault(1, _setting("mtu", 1500), "MTU: 1500 bytes", "linerate host apply mtu=9000 --device eth2"),
     LinuxFault(2, _small_frames, "arrives: no", "smaller MTU"),
     LinuxFault(
-        3, _setting("flow_control", "off"), "off", "linerate host apply flow_control=on --device eth2"
+        3,
+        _setting("flow_control", "off"),
+        "off",
+        "linerate host apply flow_control=on --device eth2",
+        healthy=_pauses,
     ),
     LinuxFault(5, _setting("rx_ring_frames", 512), "512 frames; wanted: at least 4096", "rx_ring_frames=max"),
     LinuxFault(6, _setting("tx_ring_frames", 256), "256 frames; wanted: at least 4096", "tx_ring_frames=max"),
@@ -213,6 +225,12 @@ FAULTS = (
         "3,4; wanted: 4",
         "off for all others",
         _CONVERGED,
+    ),
+    LinuxFault(
+        51,
+        _setting("flow_control", "on"),
+        "beside PFC: yes",
+        "linerate host apply flow_control=off --device eth2",
     ),
 )
 """Rules 14, 34 and the wireless part of 50 have tests of their own, as do rules that Linux cannot tell."""

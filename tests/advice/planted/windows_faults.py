@@ -91,6 +91,15 @@ _SERVES = _part(
     "target", [{"address": "10.0.1.21", "listens": True}, {"address": "10.0.2.21", "listens": True}]
 )
 
+
+def _pauses(facts: Facts) -> None:
+    """Pause frames in place of PFC."""
+    facts["pfc"] = []
+    for one in facts["properties"]:
+        if one["keyword"] == "*FlowControl":
+            one["value"] = "3"
+
+
 FAULTS = (
     WindowsFault(
         1,
@@ -98,7 +107,7 @@ FAULTS = (
         "MTU: 1500",
         "linerate host plan --windows mtu=9000 --device 'SAN 1'",
     ),
-    WindowsFault(3, _property("*FlowControl", 0), "off", "flow_control=on"),
+    WindowsFault(3, _property("*FlowControl", 0), "off", "flow_control=on", healthy=_pauses),
     WindowsFault(
         5, _property("*ReceiveBuffers", 512), "512 frames; wanted: at least 4096", "rx_ring_frames=max"
     ),
@@ -197,4 +206,5 @@ FAULTS = (
         "off for all others",
         ("converged=yes",),
     ),
+    WindowsFault(51, _property("*FlowControl", 3), "beside PFC: yes", "flow_control=off"),
 )

@@ -187,6 +187,7 @@ class _Reader:
             "iscsi_priority": ",".join(map(str, sorted(priorities))) or "none",
             "converged": self._is_converged(switch.name),
         }
+        facts["dcb"] = switch.flow_control == "pfc"
         if switch.flow_control != "pfc":
             facts["pfc_priorities"] = "none"
         shares = [switch.schedule.shares.get(priority, 0) for priority in priorities]

@@ -169,14 +169,15 @@ def _neighbours(source: LinuxSource, ports: Mapping[str, PortReading]) -> None:
     for top in map(as_table, as_list(as_table(answer).get("lldp"))):
         for one in map(as_table, as_list(top.get("interface"))):
             chassis = as_table(next(iter(as_list(one.get("chassis"))), None))
-            names = [
-                as_text(as_table(value).get("value"))
+            ids, names = (
+                [as_text(as_table(value).get("value")) for value in as_list(chassis.get(key))]
                 for key in ("id", "name")
-                for value in as_list(chassis.get(key))
-            ]
+            )
             name = as_text(one.get("name"))
+            if name in ports and (ids or names):
+                ports[name].facts["switch"] = [*ids, *names][0]
             if name in ports and names:
-                ports[name].facts["switch"] = names[0]
+                ports[name].facts["switch_name"] = names[0]
 
 
 def _device(source: LinuxSource, name: str, port: PortReading) -> None:
@@ -231,11 +232,14 @@ def _pairs(text: str) -> Iterable[tuple[str, str]]:
 
 
 def _lossless(source: LinuxSource, name: str, port: PortReading) -> None:
-    """Priorities with PFC, as a text such as 3,4."""
+    """Priorities with PFC, as a text such as 3,4. A driver without DCB has none."""
     try:
         answer = as_table(source.json("dcb", "-j", "pfc", "show", "dev", name))
     except HostError as error:
-        port.unknown["pfc_priorities"] = error.message
+        if "not supported" in error.message:
+            port.facts["pfc_priorities"] = "none"
+        else:
+            port.unknown["pfc_priorities"] = error.message
         return
     flags = as_list(answer.get("prio_pfc") or answer.get("prio-pfc"))
     if flags:

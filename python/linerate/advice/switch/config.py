@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from linerate.advice.switch.clean import cleaned_lines
+from linerate.advice.switch.names import expanded, key
+from linerate.advice.switch.short import in_full
 from linerate.errors import UserError
 
 _FILE_BYTES_MAX = 8 << 20
@@ -14,15 +17,28 @@ _ENDS = ("!", "exit", "end")
 _OPENS = (
     "interface",
     "protocol spanning-tree",
+    "class-map",
     "dcb-input",
+    "dcb-map",
     "dcb-output",
-    "priority-group",
-    "qos-policy-output",
     "policy-map",
+    "port-profile",
+    "priority-group",
+    "qos profile",
+    "qos-policy-output",
+    "system qos",
+    "template",
+    "vlan",
 )
 """Lines that begin a block where nothing is indented."""
 _GOES_ON = ("port-channel-protocol ", "port-channel ")
 """Lines of a Dell port that come after a `!` of their own."""
+_INHERITS = {
+    "inherit port-profile": ("port-profile type ethernet", "port-profile"),
+    "source template": ("template",),
+    "service-profile": ("qos profile",),
+}
+"""A line of a port that takes over a block (NX-OS, IOS XE, EOS), and how the head of that block begins."""
 
 
 @dataclass(slots=True)
@@ -71,13 +87,26 @@ class SwitchConfig:
         return next((rest for rest, _ in self.headed(start)), None)
 
     def interfaces(self) -> dict[str, ConfigBlock]:
-        """Name -> lines of each interface; several blocks of one name are one."""
+        """Name -> lines of each interface. Several blocks of one name are one; what comes later goes first.
+
+        A range is its interfaces. What a port inherits comes after its own lines.
+        """
         found: dict[str, ConfigBlock] = {}
+        names: dict[str, str] = {}
         for rest, block in self.headed("interface"):
-            name = rest.removeprefix("range ").strip()
-            if name:
-                found.setdefault(name, ConfigBlock(name)).lines.extend(block.lines)
+            for name in expanded(rest.removeprefix("range ").strip()) if rest else ():
+                known = names.setdefault(key(name), name)
+                found.setdefault(known, ConfigBlock(known)).lines[:0] = block.lines
+        for port in found.values():
+            port.lines += list(self._inherited(port))
         return found
+
+    def _inherited(self, port: ConfigBlock) -> Iterator[str]:
+        for line, heads in _INHERITS.items():
+            for name in port.values(line):
+                for head in heads:
+                    for _, block in self.headed(f"{head} {name}"):
+                        yield from block.lines
 
 
 def read_config_text(path: Path) -> str:
@@ -97,12 +126,12 @@ def read_config_text(path: Path) -> str:
 
 def parse_config(text: str) -> SwitchConfig:
     """The blocks of a text. Where nothing is indented, a block ends at `!`, `exit` or the next interface."""
-    raw = [line[:_LINE_LENGTH_MAX].rstrip().expandtabs(1) for line in text.splitlines()]
+    raw = [line[:_LINE_LENGTH_MAX].rstrip().expandtabs(1) for line in cleaned_lines(text)]
     indented = any(line.startswith(" ") and line.strip() not in ("", *_ENDS) for line in raw)
     blocks: list[ConfigBlock] = []
     inside = False
     for line in raw:
-        words = " ".join(line.lower().split())
+        words = in_full(" ".join(line.lower().split()))
         if not words or words in _ENDS or words.startswith("!"):
             inside = inside and not (words in _ENDS and not indented)
             continue

@@ -6,17 +6,12 @@ Sources: the command references of Catalyst IOS 15, Nexus NX-OS 9, Dell Networki
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from linerate.advice.facts import System
 from linerate.advice.switch.config import ConfigBlock, SwitchConfig
-
-_PHYSICAL = re.compile(
-    r"(?:(?:fast|gigabit|tengigabit|twogigabit|fivegigabit|fortygigabit)?ethernet"
-    r"|(?:twentyfive|forty|fifty|hundred|fourhundred)gige|fa|gi|te|tw|fo|hu|et)\s*\d.*"
-)
-_MEMBERS = re.compile(r"([a-z]+)\s*(\d+/(?:\d+/)?)?(\d+)(?:\s*-\s*(\d+))?")
+from linerate.advice.switch.nxos_dcb import applied_policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +19,17 @@ class SwitchDialect:
     """How one kind of configuration says what the rules ask. Lines are in lower case.
 
     `marks` are patterns that such a configuration has, each in a line of its own. `mtu_wanted` is the MTU in bytes that
-    a link aggregate should have there. `pause` writes the lines of a port that obeys pause frames (first argument) and
-    sends them (second).
+    a link aggregate should have there, `mtu_default` that of a port as it comes. `header_bytes` are those of headers and
+    check sequence that an MTU counts there. `pause` writes the lines of a port that obeys pause frames (first argument)
+    and sends them (second).
     """
 
     system: System
     name: str
     marks: tuple[str, ...]
     mtu_wanted: int
+    mtu_default: int
+    header_bytes: int
     mtu: Callable[[SwitchConfig, ConfigBlock], int]
     flow_control: Callable[[ConfigBlock], tuple[str, str]]
     edge: Callable[[SwitchConfig, ConfigBlock], bool]
@@ -45,23 +43,37 @@ def _number(text: str | None) -> int | None:
 
 def _ios_mtu(config: SwitchConfig, port: ConfigBlock) -> int:
     """Per port on some models; else one value for the whole switch, which the last start has applied."""
-    for given in (port.value("mtu"), config.value("system mtu jumbo"), config.value("system mtu")):
-        if (mtu := _number(given)) is not None:
-            return mtu
-    return 1500
+    of_switch = [*_values(config, "system mtu jumbo"), *_values(config, "system mtu")]
+    found = [mtu for text in (port.value("mtu"), *of_switch) if (mtu := _number(text)) is not None]
+    return next(iter(found), 1500)
+
+
+def _values(config: SwitchConfig, start: str) -> Iterator[str]:
+    return (rest for rest, _ in config.headed(start))
 
 
 def _nxos_mtu(config: SwitchConfig, port: ConfigBlock) -> int:
-    """Per port, for the whole switch (`system jumbomtu`), or in the network-qos policy on Nexus 5000."""
+    """Per port. Nexus 3000 and 5000 have it in the default class of the network-qos policy of the switch."""
     if (mtu := _number(port.value("mtu"))) is not None:
         return mtu
-    policies = [block for _, block in config.headed("policy-map type network-qos")]
-    found = [mtu for block in policies for text in block.values("mtu") if (mtu := _number(text)) is not None]
+    applied = set(applied_policies(config, "type network-qos"))
+    policies = [block for name, block in config.headed("policy-map type network-qos") if name in applied]
+    found = [mtu for policy in policies if (mtu := _default_class_mtu(policy)) is not None]
     return max(found, default=1500)
 
 
+def _default_class_mtu(policy: ConfigBlock) -> int | None:
+    inside = False
+    for line in policy.lines:
+        if line.startswith("class "):
+            inside = line.endswith(" class-default")
+        elif inside and line.startswith("mtu "):
+            return _number(line.removeprefix("mtu "))
+    return None
+
+
 def _dell_mtu(config: SwitchConfig, port: ConfigBlock) -> int:
-    """Per port; it counts the Ethernet header and the check sequence, and is 1554 by default."""
+    """Per port; it counts the Ethernet header, a VLAN tag and the check sequence, and is 1554 by default."""
     del config
     return _number(port.value("mtu")) or 1554
 
@@ -103,23 +115,34 @@ def _write_rx_and_tx(receive: bool, send: bool) -> tuple[str, ...]:
 
 
 def _portfast(config: SwitchConfig, port: ConfigBlock) -> bool:
+    """A trunk needs the word trunk; without it the line is without effect there."""
     default = config.says("spanning-tree portfast default") or config.says(
         "spanning-tree portfast edge default"
     )
-    off = port.has("spanning-tree portfast disable") or port.has("no spanning-tree portfast")
-    on = port.has("spanning-tree portfast") or (default and not port.has("switchport mode trunk"))
-    return on and not off
+    trunk = port.has("switchport mode trunk")
+    said = port.value("spanning-tree portfast")
+    if port.has("no spanning-tree portfast"):
+        return False
+    if said is None:
+        return default and not trunk
+    return said not in ("disable", "network") and (not trunk or "trunk" in said)
 
 
 def _eos_edge(config: SwitchConfig, port: ConfigBlock) -> bool:
     off = config.says("spanning-tree mode none") or config.says("no spanning-tree")
-    return off or _portfast(config, port) or config.says("spanning-tree edge-port default")
+    said = port.value("spanning-tree portfast")
+    if off or said is not None:
+        return off or said != "network"
+    return config.says("spanning-tree edge-port default") and not port.has("no spanning-tree portfast")
 
 
 def _port_type_edge(config: SwitchConfig, port: ConfigBlock) -> bool:
-    if port.has("spanning-tree port type"):
-        return port.has("spanning-tree port type edge")
-    return config.says("spanning-tree port type edge default") and not port.has("switchport mode trunk")
+    """A trunk needs the word trunk, as with Cisco IOS."""
+    trunk = port.has("switchport mode trunk")
+    said = port.value("spanning-tree port type")
+    if said is None:
+        return config.says("spanning-tree port type edge default") and not trunk
+    return said == "edge trunk" or (said == "edge" and not trunk)
 
 
 def _dell_edge(config: SwitchConfig, port: ConfigBlock) -> bool:
@@ -144,6 +167,8 @@ IOS = SwitchDialect(
         r"switchport mode access",
     ),
     9000,
+    1500,
+    0,
     _ios_mtu,
     _receive_and_send,
     _portfast,
@@ -161,6 +186,8 @@ NXOS = SwitchDialect(
         r"policy-map type ",
     ),
     9216,
+    1500,
+    0,
     _nxos_mtu,
     _receive_and_send,
     _port_type_edge,
@@ -178,6 +205,8 @@ DELL = SwitchDialect(
         r"dcb",
     ),
     12000,
+    1554,
+    22,
     _dell_mtu,
     _rx_and_tx,
     _dell_edge,
@@ -195,29 +224,11 @@ EOS = SwitchDialect(
         r"spanning-tree mode mstp",
     ),
     9214,
+    1500,
+    22,
     _eos_mtu,
     _receive_and_send,
     _eos_edge,
     _write_receive_and_send,
 )
 DIALECTS = (IOS, NXOS, DELL, EOS)
-
-
-def is_physical(name: str) -> bool:
-    """Whether an interface is a port with a cable; VLANs, port-channels, loopbacks and management ports are not."""
-    return _PHYSICAL.fullmatch(name) is not None
-
-
-def members(text: str) -> set[str]:
-    """The ports that a list such as `tengigabitethernet 0/1-3,0/7` names, each as `tengigabitethernet 0/1`."""
-    found: set[str] = set()
-    kind = ""
-    for part in text.split(","):
-        words = part.strip()
-        match = _MEMBERS.fullmatch(words) or (_MEMBERS.fullmatch(f"{kind} {words}") if kind else None)
-        if match is None:
-            continue
-        kind = match[1]
-        first, last = int(match[3]), int(match[4] or match[3])
-        found |= {f"{kind} {match[2] or ''}{number}" for number in range(first, min(last, first + 512) + 1)}
-    return found

@@ -1,103 +1,93 @@
-"""Priorities with PFC, and the share of the iSCSI class, in a switch configuration."""
+"""Facts of priority flow control (802.1Qbb) and transmission selection (802.1Qaz) in a switch configuration."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Mapping
 
 from linerate.advice.facts import FactValue
+from linerate.advice.switch.classes import ISCSI_PRIORITY, PRIORITIES, SwitchDcb, is_wrong
 from linerate.advice.switch.config import ConfigBlock, SwitchConfig
+from linerate.advice.switch.dell_dcb import dell_dcb
+from linerate.advice.switch.eos_dcb import eos_dcb
+from linerate.advice.switch.nxos_dcb import nxos_dcb
 
-ISCSI_PRIORITY = "4"
-"""What DCB tools give to iSCSI where nothing else is agreed (seed 001, line 437)."""
-_NUMBERS = re.compile(r"(\d)(?:\s*-\s*(\d))?")
+_READERS: Mapping[str, Callable[[SwitchConfig, Mapping[str, ConfigBlock], str], SwitchDcb]] = {
+    "dell": dell_dcb,
+    "nxos": nxos_dcb,
+    "eos": eos_dcb,
+}
+_NO_PFC = "IOS has no priority flow control; a converged SAN needs another switch or ports of its own"
+_NONE = "none"
 
 
-def lossless_facts(system: str, config: SwitchConfig) -> tuple[dict[str, FactValue], dict[str, str]]:
-    """`pfc_priorities` (a text such as 4 or 3,4 or none) and `iscsi_share_percent`, and what cannot be known."""
-    facts: dict[str, FactValue] = {"iscsi_priority": ISCSI_PRIORITY}
-    if system == "ios":
-        reason = "IOS has no priority flow control; a converged SAN needs another switch or ports of its own"
-        return facts, {"pfc_priorities": reason, "iscsi_share_percent": reason}
-    priorities, share = {"dell": _dell, "nxos": _nxos, "eos": _eos}[system](config)
-    facts["pfc_priorities"] = ",".join(sorted(priorities)) or "none"
-    if share is None:
+def dcb_of(
+    system: str, config: SwitchConfig, ports: Mapping[str, ConfigBlock], priority: str
+) -> SwitchDcb | None:
+    """DCB of these ports; None for a kind of switch that has none. `priority` is that of iSCSI, as a digit."""
+    return _READERS[system](config, ports, priority) if system in _READERS else None
+
+
+def switch_facts(dcb: SwitchDcb | None) -> tuple[dict[str, FactValue], dict[str, str]]:
+    """Facts of the switch, and what cannot be known. Priorities are texts such as 4 or 3,4 or none."""
+    facts: dict[str, FactValue] = {"iscsi_priority": ISCSI_PRIORITY, "dcb": False, "ets": False}
+    if dcb is None:
+        return facts, {"pfc_priorities": _NO_PFC, "iscsi_share_percent": _NO_PFC}
+    kinds: dict[str, list[str]] = {}
+    for name, port in dcb.ports.items():
+        if port.no_drop and not port.missing:
+            kinds.setdefault(_text(port.no_drop), []).append(name)
+    facts |= {
+        "pfc_priorities": _text(frozenset("".join(kinds)) & frozenset(PRIORITIES)),
+        "no_drop_differs": "; ".join(f"{kind} on {_few(names)}" for kind, names in kinds.items())
+        if len(kinds) > 1
+        else _NONE,
+        "dcb_unused": ", ".join(dcb.unused) or _NONE,
+        "ets_wrong_sums": _wrong_sums(dcb),
+        "dcb": bool(dcb.unused or dcb.schedules or any(port.state != "off" for port in dcb.ports.values())),
+        "ets": bool(dcb.schedules),
+    }
+    if dcb.iscsi_share_percent is None:
         return facts, {"iscsi_share_percent": "no class of the configuration can be told to be that of iSCSI"}
-    return {**facts, "iscsi_share_percent": share}, {}
+    return {**facts, "iscsi_share_percent": dcb.iscsi_share_percent}, {}
 
 
-def _priorities(text: str) -> set[str]:
-    """The digits of a list such as `0-3,5-7`."""
-    found: set[str] = set()
-    for first, last in _NUMBERS.findall(text):
-        found |= {str(number) for number in range(int(first), int(last or first) + 1)}
-    return found
+def port_facts(
+    dcb: SwitchDcb | None, name: str, pauses: bool, is_san_port: bool
+) -> tuple[dict[str, FactValue], dict[str, str]]:
+    """Facts of a port. `pauses`: it obeys or sends pause frames of the whole link."""
+    if dcb is None:
+        return {"pfc": False, "pfc_given": False, "beside_pfc": False}, {}
+    port = dcb.ports[name]
+    others = any(one.state != "off" and not one.missing for one in dcb.ports.values())
+    given = port.state != "off" or bool(port.missing)
+    facts: dict[str, FactValue] = {
+        "pfc_given": given,
+        "pfc_missing": port.missing or "nothing",
+        "beside_pfc": is_san_port and others,
+        "lacks_pfc": not given,
+    }
+    if port.state == "negotiated":
+        why = "PFC is negotiated here (mode auto): `show interface priority-flow-control` says the result"
+        if pauses:
+            return facts, {"pfc": why, "pause_beside_pfc": why}
+        return {**facts, "pause_beside_pfc": False}, {"pfc": why}
+    on = port.state == "on"
+    return {**facts, "pfc": on, "pause_beside_pfc": on and pauses}, {}
 
 
-def _percent(text: str | None) -> int | None:
-    match = re.match(r"\d{1,3}\b", text or "")
-    return int(match[0]) if match else None
+def _text(found: frozenset[str]) -> str:
+    return ",".join(sorted(found)) or _NONE
 
 
-def _dell(config: SwitchConfig) -> tuple[set[str], int | None]:
-    priorities: set[str] = set()
-    for _, block in config.headed("dcb-input"):
-        for text in block.values("pfc priority"):
-            priorities |= _priorities(text)
-    share = _dell_share(config)
-    for _, block in config.headed("dcb-map"):
-        groups = (block.value("priority-pgid") or "").split()
-        for text in block.values("priority-group"):
-            number, _, rest = text.partition(" ")
-            mine = {str(at) for at, group in enumerate(groups) if group == number}
-            if "pfc on" in rest:
-                priorities |= mine
-            if ISCSI_PRIORITY in mine and (match := re.search(r"bandwidth (\d{1,3})\b", rest)):
-                share = int(match[1])
-    return priorities, share
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return f"{', '.join(names[:2])}{more}"
 
 
-def _dell_share(config: SwitchConfig) -> int | None:
-    """The group with the iSCSI priority -> its policy -> its bandwidth."""
-    for group, block in config.headed("priority-group"):
-        if ISCSI_PRIORITY not in _priorities(block.value("priority-list") or ""):
-            continue
-        for _, output in config.headed("dcb-output"):
-            policy = (output.value(f"priority-group {group} qos-policy") or "").partition(" ")[0]
-            for name, qos in config.headed("qos-policy-output"):
-                if policy and name.partition(" ")[0] == policy:
-                    return _percent(qos.value("bandwidth-percentage"))
-    return None
-
-
-def _nxos(config: SwitchConfig) -> tuple[set[str], int | None]:
-    priorities: set[str] = set()
-    share = None
-    for _, block in config.headed("policy-map type network-qos"):
-        for text in block.values("pause pfc-cos"):
-            priorities |= _priorities(text)
-    for _, block in config.headed("policy-map type queuing"):
-        inside = False
-        for line in block.lines:
-            if line.startswith("class type queuing "):
-                inside = "iscsi" in line
-            elif inside and line.startswith("bandwidth percent "):
-                share = _percent(line.removeprefix("bandwidth percent "))
-    return priorities, share
-
-
-def _eos(config: SwitchConfig) -> tuple[set[str], int | None]:
-    priorities: set[str] = set()
-    shares: set[int] = set()
-    for block in (*config.interfaces().values(), ConfigBlock("", [one.head for one in config.blocks])):
-        for text in block.values("priority-flow-control priority"):
-            if text.endswith("no-drop"):
-                priorities |= _priorities(text)
-        inside = False
-        for line in block.lines:
-            if line.startswith(("tx-queue ", "uc-tx-queue ")):
-                inside = line.split()[1] == ISCSI_PRIORITY
-            elif inside and line.startswith("bandwidth percent "):
-                shares |= (
-                    {percent} if (percent := _percent(line.removeprefix("bandwidth percent "))) else set()
-                )
-    return priorities, min(shares, default=None)
+def _wrong_sums(dcb: SwitchDcb) -> str:
+    wrong = [
+        f"{name}: {sum(share or 0 for share in shares)} %"
+        for name, shares in dcb.schedules.items()
+        if is_wrong(shares)
+    ]
+    return _few(wrong) if wrong else _NONE

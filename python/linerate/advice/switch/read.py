@@ -7,20 +7,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from linerate.advice.facts import AuditSubject, FactValue, SanFactSheet
+from linerate.advice.switch.classes import ISCSI_PRIORITY, SwitchDcb
+from linerate.advice.switch.clean import cleaned_lines
 from linerate.advice.switch.config import ConfigBlock, SwitchConfig, parse_config, read_config_text
-from linerate.advice.switch.dialect import DIALECTS, SwitchDialect, is_physical, members
-from linerate.advice.switch.lossless import lossless_facts
+from linerate.advice.switch.dialect import DIALECTS, SwitchDialect
+from linerate.advice.switch.lossless import dcb_of, port_facts, switch_facts
+from linerate.advice.switch.membership import PortMembership
+from linerate.advice.switch.names import is_physical
+from linerate.advice.switch.neighbour import neighbour
 from linerate.errors import UserError
 
 _PORTS_MAX = 1024
-_ARRAY_WORDS = re.compile(
-    r"\b(array|storage|target|portal|controller|equallogic|powervault|netapp|qnap|synology)"
+_PAYLOAD_BYTES = 9000
+_MANAGEMENT = (
+    "vrf forwarding mgmt",
+    "ip vrf forwarding mgmt",
+    "vrf member management",
+    "vrf mgmt",
+    "vrf management",
 )
-_TAGS = ("tagged", "untagged")
 
 
-def read_switch(given: str, vlan: int | None = None) -> SanFactSheet:
+def read_switch(given: str, vlan: int | None = None, priority: str = ISCSI_PRIORITY) -> SanFactSheet:
     """The facts of a file, or KIND:FILE where the kind cannot be told. `vlan`: only ports in this VLAN.
+
+    `priority` is that of iSCSI frames (802.1p), as a digit.
 
     Raises UserError for a file that is no configuration of a known kind, or a VLAN without a port.
     """
@@ -29,13 +40,13 @@ def read_switch(given: str, vlan: int | None = None) -> SanFactSheet:
     forced = known.get(kind) if colon else None
     path = Path(rest if forced else given)
     text = read_config_text(path)
-    dialect = forced or _dialect(text, str(path))
-    return _sheet(parse_config(text), dialect, path.stem, str(path), vlan)
+    dialect = forced or _dialect(text, path)
+    return _sheet(parse_config(text), dialect, path, vlan, priority)
 
 
-def _dialect(text: str, shown: str) -> SwitchDialect:
+def _dialect(text: str, path: Path) -> SwitchDialect:
     """The kind whose marks the text has most of."""
-    lines = [" ".join(line[:200].lower().split()) for line in text.splitlines()]
+    lines = [" ".join(line[:200].lower().split()) for line in cleaned_lines(text)]
     scores = {
         one.system: sum(any(re.match(mark, line) for line in lines) for mark in one.marks) for one in DIALECTS
     }
@@ -44,135 +55,103 @@ def _dialect(text: str, shown: str) -> SwitchDialect:
     if best == 0 or len(found) > 1:
         kinds = ", ".join(f"{one.system} ({one.name})" for one in DIALECTS)
         raise UserError(
-            f"{shown}: the kind of switch cannot be told",
+            f"{path}: the kind of switch cannot be told",
             f"say it: --switch KIND:FILE, where KIND is {kinds}",
         )
     return found[0]
 
 
 def _sheet(
-    config: SwitchConfig, dialect: SwitchDialect, name: str, shown: str, vlan: int | None
+    config: SwitchConfig, dialect: SwitchDialect, path: Path, vlan: int | None, priority: str
 ) -> SanFactSheet:
     interfaces = config.interfaces()
-    ports = [one for one in interfaces if is_physical(one)][:_PORTS_MAX]
+    ports = [name for name, port in interfaces.items() if is_physical(name) and not _is_management(port)]
     if not ports:
         raise UserError(
-            f"{shown}: no port is in this configuration", "give the output of `show running-config`"
+            f"{path}: no port is in this configuration", "give the output of `show running-config`"
         )
-    vlans = _vlan_members(config)
-    used = [one for one in ports if not interfaces[one].has("shutdown")]
+    membership = PortMembership(config, interfaces)
+    down = config.says("system default switchport shutdown")
+    used = [one for one in ports[:_PORTS_MAX] if not _is_down(interfaces[one], down)]
     if vlan is not None:
-        used = [one for one in used if _carries(one, interfaces[one], vlan, vlans)]
+        used = [one for one in used if membership.carries(one, vlan)]
         if not used:
             raise UserError(
-                f"{shown}: no port that is up is in VLAN {vlan}", "give the SAN's VLAN with --vlan"
+                f"{path}: no port that is up is in VLAN {vlan}", "give the SAN's VLAN with --vlan"
             )
-    facts, unknown = lossless_facts(dialect.system, config)
-    subjects = [
-        AuditSubject(
-            "switch",
-            config.value("hostname") or config.value("switchname") or name,
-            dialect.system,
-            facts,
-            unknown,
-        )
-    ]
-    grouped = _grouped(config)
-    subjects += [_port(config, dialect, one, interfaces[one], vlans, grouped) for one in used]
+    dcb = dcb_of(dialect.system, config, {one: interfaces[one] for one in used}, priority)
+    called = config.value("hostname") or config.value("switchname") or path.stem
+    reader = _PortReader(config, dialect, membership, dcb, vlan is not None)
+    subjects = [AuditSubject("switch", called.strip('"'), dialect.system, *switch_facts(dcb))]
+    subjects += [reader.subject(one, interfaces[one]) for one in used]
     subjects += _aggregates(config, dialect, interfaces)
-    idle = len(ports) - len(used)
-    left_out = f"{idle} that are shut down or in other VLANs are not"
-    notes = (f"{shown}: read as {dialect.name}; {len(used)} ports are checked, {left_out}",)
+    left_out = f"{len(ports) - len(used)} that are shut down or in other VLANs are not"
+    notes = (f"{path}: read as {dialect.name}; {len(used)} ports are checked, {left_out}",)
     return SanFactSheet(tuple(subjects), notes=notes)
 
 
-def _vlan_members(config: SwitchConfig) -> dict[int, set[str]]:
-    """VLAN -> its ports, where the configuration lists ports below VLANs (Dell)."""
-    found: dict[int, set[str]] = {}
-    for rest, block in config.headed("interface vlan"):
-        if rest.isdecimal():
-            for tag in _TAGS:
-                for text in block.values(tag):
-                    found.setdefault(int(rest), set()).update(members(text))
-    return found
+def _is_management(port: ConfigBlock) -> bool:
+    """A port for management, by its VRF or its name, is none of the SAN."""
+    return port.head == "fastethernet0" or any(line.startswith(_MANAGEMENT) for line in port.lines)
 
 
-def _carries(name: str, port: ConfigBlock, vlan: int, vlans: dict[int, set[str]]) -> bool:
-    if members(name) & vlans.get(vlan, set()):
-        return True
-    if port.value("switchport access vlan") == str(vlan):
-        return True
-    allowed = port.value("switchport trunk allowed vlan") or ""
-    return any(_in_range(part, vlan) for part in allowed.removeprefix("add ").split(","))
+def _is_down(port: ConfigBlock, by_default: bool) -> bool:
+    return port.has("shutdown") or (by_default and not port.has("no shutdown"))
 
 
-def _in_range(part: str, vlan: int) -> bool:
-    first, dash, last = part.strip().partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()):
-        return False
-    return int(first) <= vlan <= int(last if dash else first)
+class _PortReader:
+    """Facts of ports. `in_san_vlan`: all of them are in a VLAN that the user has called the SAN's."""
 
+    def __init__(
+        self,
+        config: SwitchConfig,
+        dialect: SwitchDialect,
+        membership: PortMembership,
+        dcb: SwitchDcb | None,
+        in_san_vlan: bool,
+    ) -> None:
+        self._config = config
+        self._dialect = dialect
+        self._membership = membership
+        self._dcb = dcb
+        self._in_san_vlan = in_san_vlan
 
-def _port(
-    config: SwitchConfig,
-    dialect: SwitchDialect,
-    name: str,
-    port: ConfigBlock,
-    vlans: dict[int, set[str]],
-    grouped: set[str],
-) -> AuditSubject:
-    receive, send = dialect.flow_control(port)
-    aggregated = _is_member(name, port, grouped)
-    routed = port.has("no switchport") or port.has("ip address")
-    unused = dialect.system == "dell" and not (port.has("switchport") or port.has("portmode"))
-    facts: dict[str, FactValue] = {
-        "mtu": dialect.mtu(config, port),
-        "flow_control_receive": receive,
-        "flow_control_send": send,
-        "pfc": _has_pfc(port),
-        "edge": dialect.edge(config, port),
-        "aggregated": aggregated,
-        "is_edge_candidate": not (aggregated or routed or unused),
-        "in_default_vlan": _in_default_vlan(name, port, vlans),
-    }
-    unknown: dict[str, str] = {}
-    description = port.value("description")
-    if description is not None and _ARRAY_WORDS.search(description):
-        facts["leads_to_array"] = True
-    elif not aggregated or description is not None:
-        facts["leads_to_array"] = False
-    else:
-        unknown["leads_to_array"] = (
-            "the port is in an aggregate and has no description that says what is behind it"
+    def subject(self, name: str, port: ConfigBlock) -> AuditSubject:
+        """One port."""
+        dialect = self._dialect
+        receive, send = dialect.flow_control(port)
+        aggregated = self._membership.is_member(name)
+        beyond = neighbour(port, aggregated)
+        mtu = dialect.mtu(self._config, port)
+        pfc, pfc_unknown = port_facts(
+            self._dcb, name, "on" in (receive, send), self._in_san_vlan or beyond.array is True
         )
-    return AuditSubject("switch_port", name, dialect.system, facts, unknown)
-
-
-def _grouped(config: SwitchConfig) -> set[str]:
-    """Ports that a port-channel names as its members (Dell)."""
-    found: set[str] = set()
-    for _, block in config.headed("interface port-channel"):
-        for text in block.values("channel-member"):
-            found |= members(text)
-    return found
-
-
-def _is_member(name: str, port: ConfigBlock, grouped: set[str]) -> bool:
-    words = ("channel-group", "port-channel-protocol", "port-channel")
-    return any(port.has(word) for word in words) or bool(members(name) & grouped)
-
-
-def _has_pfc(port: ConfigBlock) -> bool:
-    words = ("priority-flow-control mode on", "priority-flow-control on", "dcb-map", "dcb-policy input")
-    return any(port.has(word) for word in words)
-
-
-def _in_default_vlan(name: str, port: ConfigBlock, vlans: dict[int, set[str]]) -> bool:
-    if port.has("switchport mode trunk"):
-        return False
-    if vlan := port.value("switchport access vlan"):
-        return vlan == "1"
-    return not any(members(name) & ports for number, ports in vlans.items() if number != 1)
+        routed = port.has("no switchport") or port.has("ip address")
+        unused = dialect.system == "dell" and not (port.has("switchport") or port.has("portmode"))
+        switches = not (aggregated or routed or unused)
+        edge = dialect.edge(self._config, port)
+        facts: dict[str, FactValue] = {
+            "mtu": mtu,
+            "jumbo": mtu > dialect.mtu_default,
+            "mtu_for_jumbo": _PAYLOAD_BYTES + dialect.header_bytes,
+            "flow_control_receive": receive,
+            "flow_control_send": send,
+            "edge": edge,
+            "aggregated": aggregated,
+            "switches_frames": switches,
+            "in_default_vlan": self._membership.in_default_vlan(name),
+            **pfc,
+        }
+        unknown = dict(pfc_unknown)
+        if not switches or edge or beyond.switch is not None:
+            facts["is_edge_candidate"] = switches and (edge or not beyond.switch)
+        else:
+            unknown["is_edge_candidate"] = "it does not say whether a switch or a host is behind the port"
+        if beyond.array is not None:
+            facts["leads_to_array"] = beyond.array
+        else:
+            unknown["leads_to_array"] = "the port has no description that says what is behind it"
+        return AuditSubject("switch_port", name, dialect.system, facts, unknown)
 
 
 def _aggregates(
