@@ -8,11 +8,13 @@
 //! - `spec.rs`: the input. `tree.rs`: the structure and what of it exists; `java.rs`: its random sizes.
 //! - `job.rs`: the threads and the clock; `shared.rs`: what they share. `operation.rs`: one thread; `block.rs`: reads
 //!   and writes of an open file; `format.rs`: a format.
+//! - `file_system`: the calls that threads wait for.
 //! - `pace.rs`: when operations start. `record.rs`: measurements. `signal.rs`: the end.
 //!
 //! A read or write takes no memory: buffers belong to threads, paths are built in place.
 
 mod block;
+mod file_system;
 mod format;
 mod java;
 mod job;

@@ -1,6 +1,7 @@
 //! What the threads of a run share.
 
 use super::{
+    file_system::{FileSystem, HostFiles},
     pace::Pace,
     record::Recorder,
     signal::Signal,
@@ -9,10 +10,7 @@ use super::{
 };
 use crate::error::RunError;
 use linerate_blame::Blame;
-use linerate_io::{
-    blocking::{self, EntryKind},
-    system,
-};
+use linerate_io::{blocking::EntryKind, system};
 use std::{
     path::Path,
     sync::{
@@ -42,6 +40,7 @@ pub(super) struct Shared {
 impl Shared {
     /// Looks at the structures. `start`: on the monotonic clock.
     pub(super) fn new(spec: FilesRunSpec, signal: Arc<Signal>) -> Result<Self, RunError> {
+        let files = HostFiles;
         let mut trees = Vec::new();
         for structure in &spec.structures {
             let refused = |message: String, blame: Blame| RunError::Volume {
@@ -52,14 +51,14 @@ impl Shared {
             let anchor = Path::new(&structure.anchor);
             let failed =
                 |error: std::io::Error| refused(format!("{}: {error}", structure.anchor), Blame::Host);
-            match blocking::entry(anchor).map_err(failed)? {
+            match files.entry(anchor).map_err(failed)? {
                 Some(EntryKind::File(_)) => {
                     return Err(refused(
                         format!("{} is a file; name a folder", structure.anchor),
                         Blame::User,
                     ));
                 }
-                None if structure.create_anchor => blocking::make_folders(anchor).map_err(failed)?,
+                None if structure.create_anchor => files.make_folders(anchor).map_err(failed)?,
                 None => {
                     let what = format!(
                         "there is no folder {}; make it, or write create_anchors=yes",
@@ -71,12 +70,12 @@ impl Shared {
             }
             let tree = Tree::new(structure, spec.format.is_some())?;
             if spec.format.is_none() {
-                tree.look().map_err(failed)?;
+                tree.look(&files).map_err(failed)?;
             }
             trees.push(tree);
         }
         for work in spec.workloads.iter().filter(|work| changes_structure(work.operation)) {
-            remove_notes(&trees[work.structure].anchor)
+            remove_notes(&files, &trees[work.structure].anchor)
                 .map_err(|error| RunError::Host(format!("vdb_control.file cannot be removed: {error}")))?;
         }
         let threads = spec.workloads.iter().map(|work| work.threads as usize);
