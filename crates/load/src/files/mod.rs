@@ -27,6 +27,7 @@ mod spec;
 
 mod tree;
 
+pub use file_system::anchor_names;
 pub use spec::{
     FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRunSpec, FormatSpec,
     StructureSpec,
@@ -141,14 +142,15 @@ fn defect() -> Summary {
 }
 
 fn facts_of(shared: &Shared) -> Facts {
-    let structures = shared.spec.structures.iter().zip(&shared.trees);
-    let volume = |(spec, tree): (&StructureSpec, &tree::Tree)| {
+    let structures = shared.spec.structures.iter().zip(&shared.trees).zip(&shared.sessions);
+    let volume = |((spec, tree), session): ((&StructureSpec, &tree::Tree), &serde_json::Value)| {
         let bytes = (0..tree.file_count()).map(|place| tree.wanted_bytes(tree.file_at(place))).sum();
         VolumeFacts {
             name: spec.name.clone(),
             kind: "files".into(),
             size_bytes: bytes,
             capacity_bytes: bytes,
+            session: session.clone(),
             ..VolumeFacts::default()
         }
     };

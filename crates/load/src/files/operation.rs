@@ -5,7 +5,7 @@
 
 use super::{
     block::{BlockBuffers, OpenBlocks},
-    file_system::{FileSystem, HostFiles, OpenedFile},
+    file_system::{FileSystem, OpenedFile, blame_of},
     record::{Entry, event},
     shared::Shared,
     spec::{FileOp, FileSelect, FileWorkSpec},
@@ -50,7 +50,12 @@ pub(super) enum Turn {
 }
 
 impl<'a> FileThread<'a> {
-    pub(super) fn new(shared: &'a Shared, work_index: usize, index: usize) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared,
+        work_index: usize,
+        index: usize,
+        files: Box<dyn FileSystem>,
+    ) -> Self {
         let work = &shared.spec.workloads[work_index];
         let rng = Rng::new(shared.spec.seed, work_index as u32, index as u32, Use::Shots);
         let largest = work.sizes.iter().map(|(bytes, _)| *bytes as usize).max().unwrap_or(0);
@@ -62,7 +67,7 @@ impl<'a> FileThread<'a> {
             shared,
             tree: &shared.trees[work.structure],
             work,
-            files: Box::new(HostFiles),
+            files,
             index,
             work_index,
             rng,
@@ -100,7 +105,13 @@ impl<'a> FileThread<'a> {
         call: impl FnOnce() -> io::Result<T>,
     ) -> Option<T> {
         let begun = system::now_ns();
-        match call() {
+        let result = call();
+        for notice in self.files.take_notices() {
+            let seconds = self.shared.seconds();
+            let told = event(notice.kind, seconds, self.structure(), notice.message, notice.blame);
+            self.shared.recorder.note(self.index, told);
+        }
+        match result {
             Ok(value) => {
                 let span = (begun, system::now_ns());
                 let entry = Entry { work: self.work_index, op, bytes, span, intended };
@@ -109,9 +120,13 @@ impl<'a> FileThread<'a> {
             }
             Err(error) => {
                 let what = format!("{} of {} failed: {error}", words(op), self.path);
+                let (blame, _) = blame_of(&error, Blame::Peer);
                 self.shared.recorder.failed(self.index, (self.work_index, op), || {
-                    event("io_error", self.shared.seconds(), self.structure(), what, Blame::Peer)
+                    event("io_error", self.shared.seconds(), self.structure(), what, blame)
                 });
+                if let Some(failure) = self.files.failure() {
+                    self.shared.fail(failure);
+                }
                 None
             }
         }

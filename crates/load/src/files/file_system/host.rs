@@ -6,7 +6,7 @@ use std::{io, path::Path};
 
 /// See the module text.
 #[derive(Debug)]
-pub(in super::super) struct HostFiles;
+pub(super) struct HostFiles;
 
 impl FileSystem for HostFiles {
     fn open(&self, path: &Path, mode: BlockingMode) -> io::Result<Box<dyn OpenedFile>> {

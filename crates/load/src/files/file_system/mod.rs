@@ -1,13 +1,18 @@
 //! Where the files and folders of a structure are: the calls that a thread makes, and waits for. Open this file first.
 //!
-//! `host.rs`: the operating system of this host.
+//! `host.rs`: the operating system of this host. `share.rs`: an SMB share.
 
 mod host;
+mod share;
 
-pub(super) use host::HostFiles;
-
+use super::{signal::Signal, spec::StructureSpec};
+use crate::error::RunError;
+use host::HostFiles;
+use linerate_blame::Blame;
 use linerate_io::blocking::{BlockingMode, EntryKind};
-use std::{fmt, io, path::Path};
+use linerate_smb::SmbRefusal;
+use share::{ShareError, ShareFiles, is_share};
+use std::{fmt, io, path::Path, sync::Arc};
 
 /// The calls of one thread. Each returns when it is done.
 pub(super) trait FileSystem: fmt::Debug + Send {
@@ -37,6 +42,65 @@ pub(super) trait FileSystem: fmt::Debug + Send {
 
     /// Sets the time of the last change, in seconds since 1970.
     fn set_modified(&self, path: &Path, unix_s: i64) -> io::Result<()>;
+
+    /// The session's facts; null: there is none.
+    fn session(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    /// What happened besides operations since the last call.
+    fn take_notices(&self) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    /// Why nothing can be done any more.
+    fn failure(&self) -> Option<RunError> {
+        None
+    }
+}
+
+/// Something that happened besides operations.
+#[derive(Clone, Debug)]
+pub(super) struct Notice {
+    pub(super) kind: &'static str,
+    pub(super) message: String,
+    pub(super) blame: Blame,
+}
+
+/// What a thread uses for the files of a structure. `write`: it changes them.
+pub(super) fn file_system(
+    spec: &StructureSpec,
+    write: bool,
+    signal: &Arc<Signal>,
+) -> Result<Box<dyn FileSystem>, RunError> {
+    if is_share(&spec.anchor) {
+        return Ok(Box::new(ShareFiles::connect(spec, write, signal)?));
+    }
+    Ok(Box::new(HostFiles))
+}
+
+/// The names in the anchor of a structure, each with what it is; None: there is no anchor.
+pub fn anchor_names(spec: &StructureSpec) -> Result<Option<Vec<(String, EntryKind)>>, RunError> {
+    let files = file_system(spec, false, &Arc::default())?;
+    let anchor = Path::new(&spec.anchor);
+    let found = match files.entry(anchor) {
+        Ok(None) => return Ok(None),
+        Ok(Some(_)) => files.names(anchor),
+        Err(error) => Err(error),
+    };
+    found.map(Some).map_err(|error| refused(spec, format!("{}: {error}", spec.anchor), &error))
+}
+
+/// A structure cannot be used.
+pub(super) fn refused(spec: &StructureSpec, message: String, error: &io::Error) -> RunError {
+    let (blame, refusal) = blame_of(error, Blame::Host);
+    RunError::of_volume(spec.name.clone(), message, blame, refusal)
+}
+
+/// Whose fault it is that a call failed, and what the server of a share refused.
+pub(super) fn blame_of(error: &io::Error, otherwise: Blame) -> (Blame, Option<SmbRefusal>) {
+    let of_share = error.get_ref().and_then(|inner| inner.downcast_ref::<ShareError>());
+    of_share.map_or((otherwise, None), |ShareError(error)| (error.blame(), error.refusal()))
 }
 
 /// An open file.
