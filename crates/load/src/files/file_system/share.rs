@@ -265,7 +265,7 @@ impl ShareSession {
                 Ok(value) => return Ok(value),
                 Err(error) if error.is_lost() && self.failure.is_none() => self.restore(&error)?,
                 Err(error) => {
-                    self.count_refusal(&error);
+                    self.judge(&error);
                     return Err(io::Error::other(ShareError(error)));
                 }
             }
@@ -273,12 +273,15 @@ impl ShareSession {
         }
     }
 
-    fn count_refusal(&mut self, error: &SmbToolError) {
+    /// Whether an error ends the run: a breach of the protocol does at once, a refusal if it lasts.
+    fn judge(&mut self, error: &SmbToolError) {
+        let is_final = matches!(error, SmbToolError::Failed(_) | SmbToolError::Answer(_));
         self.refusals += u32::from(error.refusal().is_some());
-        if self.refusals >= REFUSALS_MAX && self.failure.is_none() {
-            let what = format!("{}: {error}", self.access.address);
-            let (blame, refusal) = (error.blame(), error.refusal());
-            self.failure = Some(RunError::of_volume(self.structure.clone(), what, blame, refusal));
+        if (is_final || self.refusals >= REFUSALS_MAX) && self.failure.is_none() {
+            // The message of a failure has the address already.
+            let place = if is_final { String::new() } else { format!("{}: ", self.access.address) };
+            let (what, blame) = (format!("{place}{error}"), error.blame());
+            self.failure = Some(RunError::of_volume(self.structure.clone(), what, blame, error.refusal()));
         }
     }
 
