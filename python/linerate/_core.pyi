@@ -24,6 +24,7 @@ __all__ = [
     "Summary",
     "__doc__",
     "__version__",
+    "anchor_names",
     "discover",
     "host_probe",
     "limits",
@@ -451,6 +452,14 @@ def shares(
     """The shares of the server `smb://host[:port]`. Without a user the logon is that of guest.
 
     Raises LinerateError, by whose fault it is, if the server refuses the user or does not list its shares.
+    """
+
+def anchor_names(
+    spec_json: str, structure: str, /
+) -> list[tuple[str, Literal["file", "folder", "other"]]] | None:
+    """The names in the anchor of a structure of a FilesRunSpec (version 1), each with what it is.
+
+    None: there is no anchor. Raises LinerateError, as the run would, if it cannot be looked at.
     """
 
 def volume_ends(spec_json: str, /) -> list[_Ends]:

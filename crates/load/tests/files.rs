@@ -16,6 +16,9 @@ fn structure(anchor: &Path) -> StructureSpec {
     StructureSpec {
         name: "fsd1".into(),
         anchor: anchor.to_str().unwrap().into(),
+        user: None,
+        secret: None,
+        smb: serde_json::Map::new(),
         depth: 2,
         width: 3,
         files: 4,

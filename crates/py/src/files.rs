@@ -1,15 +1,40 @@
 //! A run of a file system workload for Python: start, fetch intervals, stop, finish.
 
 use crate::{
-    errors::{refused_json, run_error},
+    errors::{blamed, refused_json, run_error},
     interval::{Interval, Names},
     run::Summary,
     tools::loaded,
     wait::{in_slices, interruptible},
 };
+use linerate_blame::Blame;
+use linerate_io::blocking::EntryKind;
 use linerate_load::files::{self, FilesRunSpec};
 use pyo3::prelude::*;
 use std::{sync::Arc, time::Duration};
+
+/// The names in the anchor of a structure of a `FilesRunSpec` (version 1), each with what it is: `file`, `folder` or
+/// `other`. None: there is no anchor.
+#[pyfunction]
+#[pyo3(signature = (spec_json, structure, /))]
+pub(crate) fn anchor_names(
+    py: Python<'_>,
+    spec_json: &str,
+    structure: &str,
+) -> PyResult<Option<Vec<(String, &'static str)>>> {
+    let spec: FilesRunSpec =
+        serde_json::from_str(spec_json).map_err(|error| refused_json("files run", &error))?;
+    let found = spec.structures.into_iter().find(|one| one.name == structure);
+    let unknown = || blamed(Blame::Us, format!("there is no structure {structure}"), "please report this");
+    let structure = found.ok_or_else(unknown)?;
+    let names = interruptible(py, move || files::anchor_names(&structure))?;
+    let word = |(name, kind)| match kind {
+        EntryKind::File(_) => (name, "file"),
+        EntryKind::Folder => (name, "folder"),
+        EntryKind::Other => (name, "other"),
+    };
+    Ok(names.map_err(|error| run_error(&error))?.map(|names| names.into_iter().map(word).collect()))
+}
 
 /// A run of a file system workload that is going on.
 #[pyclass(frozen, module = "linerate._core")]

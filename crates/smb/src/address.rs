@@ -26,12 +26,21 @@ pub struct SmbAddress {
 }
 
 impl SmbAddress {
-    /// Parses a URL. Escapes (`%20`) are decoded in share and path.
+    /// Parses the URL of a file. Escapes (`%20`) are decoded in share and path.
     pub fn parse(url: &str) -> Result<Self, SmbAddressError> {
+        let address = Self::of_folder(url)?;
+        if address.path.is_empty() {
+            return Err(SmbAddressError::Form(shown(url)));
+        }
+        Ok(address)
+    }
+
+    /// Parses the URL of a folder, which may be the share itself.
+    pub fn of_folder(url: &str) -> Result<Self, SmbAddressError> {
         let form = || SmbAddressError::Form(shown(url));
         let place = url.strip_prefix("smb://").filter(|place| !place.contains('@')).ok_or_else(form)?;
         let (server, rest) = place.split_once('/').ok_or_else(form)?;
-        let (share, path) = rest.split_once('/').ok_or_else(form)?;
+        let (share, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (host, port) = server_of(server).ok_or_else(form)?;
         let decode = |text: &str| decoded(text).ok_or_else(|| SmbAddressError::Name(text.to_owned()));
         let (share, path) = (decode(share)?, decode(path)?);
@@ -41,7 +50,7 @@ impl SmbAddress {
         if !is_name(&share) || share.contains('/') || share.len() > 255 {
             return Err(SmbAddressError::Name(share));
         }
-        if !path.split('/').all(is_name) || path.len() > 32_000 {
+        if !(path.is_empty() || path.split('/').all(is_name)) || path.len() > 32_000 {
             return Err(SmbAddressError::Name(path));
         }
         Ok(Self { host, port, share, path })
@@ -155,6 +164,10 @@ mod tests {
         let address = SmbAddress::parse("smb://[::1]:4450/s/f").unwrap();
         assert_eq!((&*address.host, address.port), ("::1", 4450));
         assert_eq!(address.to_string(), "smb://[::1]:4450/s/f");
+        for url in ["smb://nas/disks", "smb://nas/disks/"] {
+            assert_eq!(SmbAddress::of_folder(url).unwrap().path, "");
+        }
+        assert_eq!(SmbAddress::of_folder("smb://nas/disks/a/b").unwrap().path, "a/b");
         for url in ["smb://nas", "smb://nas/"] {
             let address = SmbAddress::of_server(url).unwrap();
             assert_eq!(address.to_string(), "smb://nas:445/IPC$/srvsvc");

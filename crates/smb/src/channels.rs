@@ -72,6 +72,10 @@ impl OpenFile {
         &self.channels[0].file
     }
 
+    pub(crate) fn first_mut(&mut self) -> &mut RemoteFile {
+        &mut self.channels[0].file
+    }
+
     /// Whether it takes I/O: not before all channels are there.
     pub(crate) fn state(&self) -> &SmbFileState {
         let first = &self.first().state;

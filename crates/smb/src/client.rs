@@ -76,6 +76,23 @@ impl SmbClient {
         self.files[list.index()].first().shares()
     }
 
+    /// Starts to log on to a share. It ends as ready or failed, like a file; [`Self::tree`] makes its requests.
+    pub(crate) fn connect_tree<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        address: &SmbAddress,
+        options: &SmbOptions,
+        credentials: SmbCredentials,
+        write: bool,
+    ) -> Result<SmbFileId, crate::SmbFailure> {
+        self.start(driver, address, options, credentials, SmbGoal::Tree { write })
+    }
+
+    /// A share that was logged on to.
+    pub(crate) fn tree(&mut self, tree: SmbFileId) -> &mut RemoteFile {
+        self.files[tree.index()].first_mut()
+    }
+
     fn start<D: Driver>(
         &mut self,
         driver: &mut D,

@@ -180,6 +180,8 @@ pub struct SmbFailure {
     pub refusal: Option<SmbRefusal>,
     /// The file does not exist.
     pub is_missing: bool,
+    /// Another connection may succeed.
+    pub is_temporary: bool,
 }
 
 /// A refused I/O; the caller must correct it.

@@ -10,6 +10,7 @@
 //! - `file`: one file on one connection, with a session and a tree of its own: logon, credits, requests in flight, data.
 //! - `auth`: the logon, `NTLMv2` in SPNEGO. `crypto`: derived keys, signatures, encryption.
 //! - [`wire`]: messages as bytes (MS-SMB2 section 2).
+//! - `tree`: files and folders of a share by blocking calls, for file system workloads.
 //! - `tools`: a file as a blocking disk, and the list of shares, for tools and tests.
 //!
 //! # The path of one read
@@ -36,6 +37,7 @@ mod file;
 mod options;
 mod refusal;
 mod tools;
+mod tree;
 pub mod wire;
 
 pub use address::{SMB_PORT, SmbAddress, SmbAddressError};
@@ -50,4 +52,7 @@ pub use linerate_blame::Blame;
 pub use options::{EncryptionChoice, SigningChoice, SmbOptions, SmbOptionsError};
 pub use refusal::SmbRefusal;
 pub use tools::{SmbDisk, SmbToolError, list_shares};
+pub use tree::SmbTree;
+pub use wire::body::OpenId;
+pub use wire::names::NameKind;
 pub use wire::shares::{ListedShare, ShareKind};

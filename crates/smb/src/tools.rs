@@ -7,6 +7,8 @@ use crate::credentials::SmbCredentials;
 use crate::event::{SmbFailure, SmbFileId, SmbIo, SmbIoDone, SmbIoError, SmbOp, SmbSubmitError};
 use crate::file::{FileFacts, SmbFileState, SmbMode};
 use crate::options::SmbOptions;
+use crate::refusal::SmbRefusal;
+use crate::wire::WireError;
 use crate::wire::shares::ListedShare;
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, OpenDriverError, Region, RegionId, Seg};
@@ -147,6 +149,9 @@ pub enum SmbToolError {
     /// An I/O failed.
     #[error(transparent)]
     Io(#[from] SmbIoError),
+    /// An answer is malformed (peer).
+    #[error("the server broke the protocol: {0}")]
+    Answer(#[from] WireError),
     /// This host has no usable driver (host).
     #[error(transparent)]
     Driver(#[from] OpenDriverError),
@@ -156,12 +161,31 @@ pub enum SmbToolError {
 }
 
 impl SmbToolError {
+    /// What the server refused, if that has a remedy of its own.
+    pub fn refusal(&self) -> Option<SmbRefusal> {
+        match self {
+            Self::Failed(failure) => failure.refusal,
+            Self::Io(error) => error.refusal(),
+            _ => None,
+        }
+    }
+
+    /// The connection was lost, and another one may be there soon.
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Failed(failure) => failure.is_temporary,
+            Self::Io(error) => *error == SmbIoError::Lost,
+            _ => false,
+        }
+    }
+
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Address(_) | Self::Submit(_) => Blame::User,
             Self::Failed(failure) => failure.blame,
             Self::Io(error) => error.blame(),
+            Self::Answer(_) => Blame::Peer,
             Self::Driver(_) | Self::Host(_) => Blame::Host,
         }
     }

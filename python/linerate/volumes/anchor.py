@@ -9,28 +9,41 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from typing import Literal
 
 _FOLDER = re.compile(r"vdb\.\d+_\d+\.dir", re.ASCII)
 _FILE = re.compile(r"vdb_f\d+(\.\d+)?\.file|vdb_control\.file|no_dismount\.txt", re.ASCII)
 _SHOWN = 3
 
 
+Kind = Literal["file", "folder", "other"]
+
+
 def strangers(anchor: str) -> tuple[int, list[str]]:
     """Names in an anchor: how many a structure has, and the others. A missing folder has none. Raises OSError."""
-    known, others = 0, []
     try:
         with os.scandir(anchor) as entries:
-            for entry in entries:
-                of_a_structure = (entry.is_dir(follow_symlinks=False) and _FOLDER.fullmatch(entry.name)) or (
-                    entry.is_file(follow_symlinks=False) and _FILE.fullmatch(entry.name)
-                )
-                if of_a_structure:
-                    known += 1
-                else:
-                    others.append(entry.name)
+            return sorted_out((entry.name, _kind(entry)) for entry in entries)
     except FileNotFoundError:
-        pass
+        return 0, []
+
+
+def sorted_out(names: Iterable[tuple[str, Kind]]) -> tuple[int, list[str]]:
+    """How many of the names a structure has, and the others."""
+    known, others = 0, []
+    for name, kind in names:
+        if (kind == "folder" and _FOLDER.fullmatch(name)) or (kind == "file" and _FILE.fullmatch(name)):
+            known += 1
+        else:
+            others.append(name)
     return known, sorted(others)
+
+
+def _kind(entry: os.DirEntry[str]) -> Kind:
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    return "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
 def others_in_words(others: list[str]) -> str:

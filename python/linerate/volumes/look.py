@@ -15,7 +15,7 @@ from functools import cached_property
 
 from linerate import _core
 from linerate.node import inside_lab
-from linerate.volumes.anchor import others_in_words, strangers
+from linerate.volumes.anchor import others_in_words, sorted_out, strangers
 from linerate.volumes.contents import END_BYTES, Contents, VolumeEnds, contents_of
 from linerate.volumes.identity import RefusedError, refuse_shared, shown
 from linerate.volumes.kernel import Machine, seen_machine, uses_of_device, uses_of_file
@@ -97,7 +97,7 @@ def look_here(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
     that the run would raise for a LUN that cannot be opened.
     """
     if isinstance(spec, FilesLoadSpec):
-        return tuple(_anchor(volume) for volume in spec.volumes if volume.name in names)
+        return tuple(_anchor(volume, spec) for volume in spec.volumes if volume.name in names)
     refuse_shared(spec)
     glance = _Glance()
     chosen = [volume for volume in spec.volumes if volume.name in names]
@@ -111,13 +111,15 @@ def look_here(spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
     return tuple(of_luns.get(volume.name) or _local(volume, glance) for volume in chosen)
 
 
-def _anchor(volume: VolumeSpec) -> Look:
+def _anchor(volume: VolumeSpec, spec: FilesLoadSpec) -> Look:
     """The folder of a structure of files."""
-    path = path_of(volume.url) or ""
     state = VolumeState.NEW
     found: tuple[str, ...] = ()
     try:
-        known, others = strangers(path)
+        if (path := path_of(volume.url)) is not None:
+            known, others = strangers(path)
+        else:
+            known, others = sorted_out(_core.anchor_names(spec.seam_json(), volume.name) or ())
     except OSError as error:
         state, found = VolumeState.UNREAD, (f"could not be read: {error.strerror or error}",)
     else:

@@ -15,6 +15,7 @@ mod smb;
 mod tcp;
 
 pub(crate) use router::{BackendKind, Backends, is_remote, kind_of};
+pub(crate) use smb::share_session_json;
 
 use crate::{
     record::{Op, tally::NetworkTally},

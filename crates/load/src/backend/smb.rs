@@ -9,7 +9,7 @@ use crate::{
     spec::options::smb_options,
 };
 use linerate_blame::Blame;
-use linerate_io::{Completion, Driver, Nanos, Region, RegionId};
+use linerate_io::{Completion, Driver, Nanos, Region, RegionId, TcpInfo};
 use linerate_smb::{
     FileFacts, SmbAddress, SmbClient, SmbCredentials, SmbEvent, SmbEventKind, SmbFailure, SmbFileId,
     SmbFileState, SmbIo, SmbIoDone, SmbIoError, SmbMode, SmbOp, SmbSink,
@@ -44,34 +44,6 @@ impl Smb {
             // Lengths and access were checked when the volume was opened, so its connection was lost.
             reports.done(SmbIoDone { slot: request.slot, result: Err(SmbIoError::Lost) });
         }
-    }
-
-    fn session_json<D: Driver>(&self, driver: &D, file: SmbFileId, facts: &FileFacts) -> serde_json::Value {
-        let address = self.client.address(file);
-        let tcp = self.client.tcp_infos(driver, file).next().map(|(_, info)| info).unwrap_or_default();
-        json!({
-            "portal": address.server(),
-            "share": address.share,
-            "path": address.path,
-            "local_address": facts.local_addr.map(|addr| addr.to_string()),
-            "peer_address": facts.peer_addr.to_string(),
-            "dialect": facts.dialect,
-            "signing": facts.signing.unwrap_or("off"),
-            "encryption": facts.encryption.unwrap_or("off"),
-            "max_io_bytes": facts.max_io_bytes,
-            "max_read_bytes": facts.max_read_bytes,
-            "max_write_bytes": facts.max_write_bytes,
-            "durable_handle": facts.durable.unwrap_or("none"),
-            "credits": facts.credits,
-            "channels": facts.channels,
-            "guest": facts.is_guest,
-            "nodelay": tcp.nodelay,
-            "send_buffer_bytes": tcp.send_buffer_bytes,
-            "recv_buffer_bytes": tcp.recv_buffer_bytes,
-            "congestion_control": tcp.congestion_control,
-            "snd_mss": tcp.snd_mss,
-            "pmtu": tcp.pmtu,
-        })
     }
 }
 
@@ -115,11 +87,9 @@ impl<D: Driver> Backend<D> for Smb {
         }
         let facts = self.client.facts(file);
         let facts = facts.ok_or_else(|| OpenError::new(Blame::Us, "a file is open without its facts"))?;
-        Ok(OpenedVolume {
-            capacity_bytes: facts.size_bytes,
-            session: self.session_json(driver, file, &facts),
-            ..opened
-        })
+        let tcp = self.client.tcp_infos(driver, file).next().map(|(_, info)| info).unwrap_or_default();
+        let session = share_session_json(self.client.address(file), &facts, &tcp);
+        Ok(OpenedVolume { capacity_bytes: facts.size_bytes, session, ..opened })
     }
 
     fn network_since_last(&mut self, driver: &D, network: &mut NetworkTally) {
@@ -180,6 +150,37 @@ impl<D: Driver> Backend<D> for Smb {
             let _ = self.client.close(driver, timeout_ns, &mut Vec::new());
         }
     }
+}
+
+/// What was negotiated, as facts of a run.
+pub(crate) fn share_session_json(
+    address: &SmbAddress,
+    facts: &FileFacts,
+    tcp: &TcpInfo,
+) -> serde_json::Value {
+    json!({
+        "portal": address.server(),
+        "share": address.share,
+        "path": address.path,
+        "local_address": facts.local_addr.map(|addr| addr.to_string()),
+        "peer_address": facts.peer_addr.to_string(),
+        "dialect": facts.dialect,
+        "signing": facts.signing.unwrap_or("off"),
+        "encryption": facts.encryption.unwrap_or("off"),
+        "max_io_bytes": facts.max_io_bytes,
+        "max_read_bytes": facts.max_read_bytes,
+        "max_write_bytes": facts.max_write_bytes,
+        "durable_handle": facts.durable.unwrap_or("none"),
+        "credits": facts.credits,
+        "channels": facts.channels,
+        "guest": facts.is_guest,
+        "nodelay": tcp.nodelay,
+        "send_buffer_bytes": tcp.send_buffer_bytes,
+        "recv_buffer_bytes": tcp.recv_buffer_bytes,
+        "congestion_control": tcp.congestion_control,
+        "snd_mss": tcp.snd_mss,
+        "pmtu": tcp.pmtu,
+    })
 }
 
 fn failed(failure: &SmbFailure) -> OpenError {

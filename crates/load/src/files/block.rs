@@ -1,12 +1,13 @@
 //! Blocks of an open file: which file, which place, how many, and what is written.
 
 use super::{
+    file_system::OpenedFile,
     operation::{FileThread, Turn},
     spec::FileOp,
     tree::Tree,
 };
 use crate::stream::rng::{Chance, Rng};
-use linerate_io::blocking::{BlockingFile, BlockingMode};
+use linerate_io::blocking::BlockingMode;
 use std::{io, path::Path};
 
 /// Memory that suits `O_DIRECT`.
@@ -15,7 +16,7 @@ const ALIGN_BYTES: usize = 4096;
 /// A file between its open and its close.
 #[derive(Debug)]
 pub(super) struct OpenBlocks {
-    file: BlockingFile,
+    file: Box<dyn OpenedFile>,
     index: u32,
     /// Bytes that may be used.
     end: u64,
@@ -113,7 +114,7 @@ impl FileThread<'_> {
     }
 
     fn carry_out(&mut self, read: bool, offset: u64, bytes: u32, intended: Option<u64>) {
-        let Some(blocks) = self.open.take() else { return };
+        let Some(mut blocks) = self.open.take() else { return };
         let mut buffers = std::mem::replace(&mut self.buffers, BlockBuffers::none());
         let asked = (u64::from(bytes), intended);
         let (op, length) = (if read { FileOp::Read } else { FileOp::Write }, bytes as usize);
@@ -156,7 +157,7 @@ impl FileThread<'_> {
         self.path = path;
         let is_new = self.tree.size(file).is_none();
         let mode = BlockingMode { create: makes_files, ..self.mode(writes) };
-        let open = || self.timed(FileOp::Open, (0, None), || BlockingFile::open(Path::new(&self.path), mode));
+        let open = || self.timed(FileOp::Open, (0, None), || self.files.open(Path::new(&self.path), mode));
         let opened = if is_new {
             self.timed(FileOp::Create, (0, None), || open().ok_or_else(|| io::Error::other("not opened")))
         } else {

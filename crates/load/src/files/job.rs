@@ -28,10 +28,12 @@ pub(super) enum FilesMessage {
 /// The body of a thread.
 fn work(shared: &Shared, work: usize, is_first: bool) {
     let index = shared.next_thread.fetch_add(1, SeqCst) as usize;
-    let mut thread = FileThread::new(shared, work, index);
-    match shared.spec.format {
-        Some(format) => thread.format(format, is_first),
-        None => thread.run(),
+    if let Some(files) = shared.take_files(work) {
+        let mut thread = FileThread::new(shared, work, index, files);
+        match shared.spec.format {
+            Some(format) => thread.format(format, is_first),
+            None => thread.run(),
+        }
     }
     if shared.live_of[work].fetch_sub(1, SeqCst) == 1 {
         shared.pace.end(work);
@@ -80,7 +82,8 @@ pub(super) fn collect(shared: &Arc<Shared>, sender: &Sender<FilesMessage>) {
             let was_stopped = shared.signal.is_stopped();
             shared.signal.stop();
             let ended = if was_stopped { RunOutcome::Stopped } else { RunOutcome::Completed };
-            drain(shared).map_or(ended, RunOutcome::Failed)
+            let late = drain(shared);
+            shared.failure().or(late).map_or(ended, RunOutcome::Failed)
         }
         Err(error) => {
             // Threads that wait at a part of a format for those that are missing end too.

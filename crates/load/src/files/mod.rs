@@ -8,11 +8,13 @@
 //! - `spec.rs`: the input. `tree.rs`: the structure and what of it exists; `java.rs`: its random sizes.
 //! - `job.rs`: the threads and the clock; `shared.rs`: what they share. `operation.rs`: one thread; `block.rs`: reads
 //!   and writes of an open file; `format.rs`: a format.
+//! - `file_system`: the calls that threads wait for.
 //! - `pace.rs`: when operations start. `record.rs`: measurements. `signal.rs`: the end.
 //!
 //! A read or write takes no memory: buffers belong to threads, paths are built in place.
 
 mod block;
+mod file_system;
 mod format;
 mod java;
 mod job;
@@ -25,6 +27,7 @@ mod spec;
 
 mod tree;
 
+pub use file_system::anchor_names;
 pub use spec::{
     FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRunSpec, FormatSpec,
     StructureSpec,
@@ -139,14 +142,15 @@ fn defect() -> Summary {
 }
 
 fn facts_of(shared: &Shared) -> Facts {
-    let structures = shared.spec.structures.iter().zip(&shared.trees);
-    let volume = |(spec, tree): (&StructureSpec, &tree::Tree)| {
+    let structures = shared.spec.structures.iter().zip(&shared.trees).zip(&shared.sessions);
+    let volume = |((spec, tree), session): ((&StructureSpec, &tree::Tree), &serde_json::Value)| {
         let bytes = (0..tree.file_count()).map(|place| tree.wanted_bytes(tree.file_at(place))).sum();
         VolumeFacts {
             name: spec.name.clone(),
             kind: "files".into(),
             size_bytes: bytes,
             capacity_bytes: bytes,
+            session: session.clone(),
             ..VolumeFacts::default()
         }
     };

@@ -5,6 +5,7 @@
 
 use super::{
     block::{BlockBuffers, OpenBlocks},
+    file_system::{FileSystem, OpenedFile, blame_of},
     record::{Entry, event},
     shared::Shared,
     spec::{FileOp, FileSelect, FileWorkSpec},
@@ -12,10 +13,7 @@ use super::{
 };
 use crate::stream::rng::{Rng, Use};
 use linerate_blame::Blame;
-use linerate_io::{
-    blocking::{self, BlockingFile, BlockingMode},
-    system,
-};
+use linerate_io::{blocking::BlockingMode, system};
 use std::{io, path::Path};
 
 /// A search that found so many files or folders in use, or in the wrong state, waits before it goes on.
@@ -32,6 +30,7 @@ pub(super) struct FileThread<'a> {
     pub(super) shared: &'a Shared,
     pub(super) tree: &'a Tree,
     pub(super) work: &'a FileWorkSpec,
+    pub(super) files: Box<dyn FileSystem>,
     pub(super) index: usize,
     /// Of the workload.
     pub(super) work_index: usize,
@@ -51,7 +50,12 @@ pub(super) enum Turn {
 }
 
 impl<'a> FileThread<'a> {
-    pub(super) fn new(shared: &'a Shared, work_index: usize, index: usize) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared,
+        work_index: usize,
+        index: usize,
+        files: Box<dyn FileSystem>,
+    ) -> Self {
         let work = &shared.spec.workloads[work_index];
         let rng = Rng::new(shared.spec.seed, work_index as u32, index as u32, Use::Shots);
         let largest = work.sizes.iter().map(|(bytes, _)| *bytes as usize).max().unwrap_or(0);
@@ -63,6 +67,7 @@ impl<'a> FileThread<'a> {
             shared,
             tree: &shared.trees[work.structure],
             work,
+            files,
             index,
             work_index,
             rng,
@@ -100,7 +105,13 @@ impl<'a> FileThread<'a> {
         call: impl FnOnce() -> io::Result<T>,
     ) -> Option<T> {
         let begun = system::now_ns();
-        match call() {
+        let result = call();
+        for notice in self.files.take_notices() {
+            let seconds = self.shared.seconds();
+            let told = event(notice.kind, seconds, self.structure(), notice.message, notice.blame);
+            self.shared.recorder.note(self.index, told);
+        }
+        match result {
             Ok(value) => {
                 let span = (begun, system::now_ns());
                 let entry = Entry { work: self.work_index, op, bytes, span, intended };
@@ -109,9 +120,13 @@ impl<'a> FileThread<'a> {
             }
             Err(error) => {
                 let what = format!("{} of {} failed: {error}", words(op), self.path);
+                let (blame, _) = blame_of(&error, Blame::Peer);
                 self.shared.recorder.failed(self.index, (self.work_index, op), || {
-                    event("io_error", self.shared.seconds(), self.structure(), what, Blame::Peer)
+                    event("io_error", self.shared.seconds(), self.structure(), what, blame)
                 });
+                if let Some(failure) = self.files.failure() {
+                    self.shared.fail(failure);
+                }
                 None
             }
         }
@@ -194,22 +209,22 @@ impl<'a> FileThread<'a> {
         let asked = (0, intended);
         match op {
             FileOp::Delete => {
-                if self.timed(op, asked, || blocking::remove_file(at)).is_some() {
+                if self.timed(op, asked, || self.files.remove_file(at)).is_some() {
                     self.tree.set_size(file, None);
                 }
             }
-            FileOp::Getattr => drop(self.timed(op, asked, || blocking::entry(at))),
+            FileOp::Getattr => drop(self.timed(op, asked, || self.files.entry(at))),
             FileOp::Setattr => {
                 let later = system::unix_time_s() + YEAR_S;
-                self.timed(op, asked, || blocking::set_modified(at, later as i64));
+                self.timed(op, asked, || self.files.set_modified(at, later as i64));
             }
-            FileOp::Access => drop(self.timed(op, asked, || blocking::may_read(at))),
+            FileOp::Access => drop(self.timed(op, asked, || self.files.may_read(at))),
             FileOp::Open => {
-                let file = self.timed(op, asked, || BlockingFile::open(at, self.mode(false)));
+                let file = self.timed(op, asked, || self.files.open(at, self.mode(false)));
                 self.close(file);
             }
             _ => {
-                let file = self.timed(FileOp::Open, (0, None), || BlockingFile::open(at, self.mode(true)));
+                let file = self.timed(FileOp::Open, (0, None), || self.files.open(at, self.mode(true)));
                 if let Some(file) = file {
                     self.timed_close(op, asked, file);
                 }
@@ -230,8 +245,7 @@ impl<'a> FileThread<'a> {
         self.path = path;
         let mode = BlockingMode { create: true, ..self.mode(true) };
         let made = self.timed(FileOp::Create, (0, intended), || {
-            let opened =
-                self.timed(FileOp::Open, (0, None), || BlockingFile::open(Path::new(&self.path), mode));
+            let opened = self.timed(FileOp::Open, (0, None), || self.files.open(Path::new(&self.path), mode));
             // The failure of the open was counted and told.
             opened.map(|opened| self.close(Some(opened))).ok_or_else(|| io::Error::other("it was not opened"))
         });
@@ -262,7 +276,7 @@ impl<'a> FileThread<'a> {
         self.path.clear();
         self.path.push_str(&tree.folders[folder as usize].path);
         let at = Path::new(&self.path);
-        let call = || if makes { blocking::make_folder(at) } else { blocking::remove_folder(at) };
+        let call = || if makes { self.files.make_folder(at) } else { self.files.remove_folder(at) };
         if self.timed(self.work.operation, (0, intended), call).is_some() {
             tree.set_folder(folder, makes);
         }
@@ -297,15 +311,12 @@ impl<'a> FileThread<'a> {
         BlockingMode { write, create: false, direct: self.work.direct, durable: self.work.durable }
     }
 
-    fn timed_close(&self, op: FileOp, asked: (u64, Option<u64>), file: BlockingFile) {
-        self.timed(op, asked, || {
-            drop(file);
-            Ok(())
-        });
+    fn timed_close(&self, op: FileOp, asked: (u64, Option<u64>), file: Box<dyn OpenedFile>) {
+        self.timed(op, asked, || file.close());
     }
 
     /// Closes a file, and counts that.
-    pub(super) fn close(&self, file: Option<BlockingFile>) {
+    pub(super) fn close(&self, file: Option<Box<dyn OpenedFile>>) {
         if let Some(file) = file {
             self.timed_close(FileOp::Close, (0, None), file);
         }

@@ -1,22 +1,21 @@
 //! What the threads of a run share.
 
 use super::{
+    file_system::{FileSystem, file_system, refused},
     pace::Pace,
     record::Recorder,
     signal::Signal,
-    spec::{FileOp, FilesRunSpec},
-    tree::{Tree, remove_notes},
+    spec::{FileOp, FileWorkSpec, FilesRunSpec, StructureSpec},
+    tree::{CONTROL_FILE, Tree, remove_notes},
 };
 use crate::error::RunError;
 use linerate_blame::Blame;
-use linerate_io::{
-    blocking::{self, EntryKind},
-    system,
-};
+use linerate_io::{blocking::EntryKind, system};
 use std::{
+    io,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
 };
@@ -26,6 +25,12 @@ use std::{
 pub(super) struct Shared {
     pub(super) spec: FilesRunSpec,
     pub(super) trees: Vec<Tree>,
+    /// By structure: the facts of its first session.
+    pub(super) sessions: Vec<serde_json::Value>,
+    /// By workload: for each of its threads, until the thread takes it.
+    files_of: Vec<Mutex<Vec<Box<dyn FileSystem>>>>,
+    /// Why the run failed.
+    failure: Mutex<Option<RunError>>,
     pub(super) pace: Pace,
     pub(super) recorder: Recorder,
     pub(super) signal: Arc<Signal>,
@@ -42,42 +47,27 @@ pub(super) struct Shared {
 impl Shared {
     /// Looks at the structures. `start`: on the monotonic clock.
     pub(super) fn new(spec: FilesRunSpec, signal: Arc<Signal>) -> Result<Self, RunError> {
-        let mut trees = Vec::new();
-        for structure in &spec.structures {
-            let refused = |message: String, blame: Blame| RunError::Volume {
-                volume: structure.name.clone(),
-                message,
-                blame,
-            };
-            let anchor = Path::new(&structure.anchor);
-            let failed =
-                |error: std::io::Error| refused(format!("{}: {error}", structure.anchor), Blame::Host);
-            match blocking::entry(anchor).map_err(failed)? {
-                Some(EntryKind::File(_)) => {
-                    return Err(refused(
-                        format!("{} is a file; name a folder", structure.anchor),
-                        Blame::User,
-                    ));
-                }
-                None if structure.create_anchor => blocking::make_folders(anchor).map_err(failed)?,
-                None => {
-                    let what = format!(
-                        "there is no folder {}; make it, or write create_anchors=yes",
-                        structure.anchor
-                    );
-                    return Err(refused(what, Blame::User));
-                }
-                Some(_) => {}
-            }
-            let tree = Tree::new(structure, spec.format.is_some())?;
-            if spec.format.is_none() {
-                tree.look().map_err(failed)?;
-            }
-            trees.push(tree);
+        let (mut trees, mut sessions, mut files_of) = (Vec::new(), Vec::new(), Vec::new());
+        let mut firsts = Vec::new();
+        for (index, structure) in spec.structures.iter().enumerate() {
+            let files = file_system(structure, is_changed(&spec, index), &signal)?;
+            trees.push(open_structure(&*files, structure, spec.format.is_some())?);
+            sessions.push(files.session());
+            firsts.push(Some(files));
         }
-        for work in spec.workloads.iter().filter(|work| changes_structure(work.operation)) {
-            remove_notes(&trees[work.structure].anchor)
-                .map_err(|error| RunError::Host(format!("vdb_control.file cannot be removed: {error}")))?;
+        for work in &spec.workloads {
+            let (index, structure) = (work.structure, &spec.structures[work.structure]);
+            let mut mine: Vec<_> = firsts[index].take().into_iter().collect();
+            while mine.len() < work.threads as usize {
+                mine.push(file_system(structure, is_changed(&spec, index), &signal)?);
+            }
+            if let Some(files) = mine.first().filter(|_| changes_structure(work.operation)) {
+                let anchor = &trees[index].anchor;
+                remove_notes(&**files, anchor).map_err(|error| {
+                    refused(structure, format!("{anchor}/{CONTROL_FILE} cannot be removed: {error}"), &error)
+                })?;
+            }
+            files_of.push(Mutex::new(mine));
         }
         let threads = spec.workloads.iter().map(|work| work.threads as usize);
         let start = system::now_ns();
@@ -90,10 +80,29 @@ impl Shared {
             parts_ended: AtomicUsize::new(0),
             next_thread: AtomicU64::new(0),
             trees,
+            sessions,
+            files_of,
+            failure: Mutex::new(None),
             spec,
             signal,
             start,
         })
+    }
+
+    /// What a thread of a workload uses.
+    pub(super) fn take_files(&self, work: usize) -> Option<Box<dyn FileSystem>> {
+        self.files_of[work].lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Ends the run, which fails.
+    pub(super) fn fail(&self, error: RunError) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.signal.stop();
+    }
+
+    /// Why the run failed.
+    pub(super) fn failure(&self) -> Option<RunError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends a part of a format: waits until all threads have ended so many parts, or the run is over.
@@ -121,6 +130,47 @@ impl Shared {
         let mut fits = works.filter(|(_, work)| work.structure == structure && ops.contains(&work.operation));
         fits.any(|(index, _)| !self.pace.has_ended(index))
     }
+}
+
+/// Whether a run changes a structure.
+fn is_changed(spec: &FilesRunSpec, structure: usize) -> bool {
+    let changes = |work: &FileWorkSpec| {
+        work.structure == structure
+            && (changes_structure(work.operation)
+                || work.operation == FileOp::Setattr
+                || work.read_percent.is_some())
+    };
+    spec.structures[structure].create_anchor || spec.workloads.iter().any(changes)
+}
+
+/// Looks at a structure; its anchor is made if it may be.
+fn open_structure(
+    files: &dyn FileSystem,
+    structure: &StructureSpec,
+    is_format: bool,
+) -> Result<Tree, RunError> {
+    let anchor = Path::new(&structure.anchor);
+    let failed = |error: io::Error| refused(structure, format!("{}: {error}", structure.anchor), &error);
+    let wrong =
+        |message: String| RunError::Volume { volume: structure.name.clone(), message, blame: Blame::User };
+    match files.entry(anchor).map_err(failed)? {
+        Some(EntryKind::File(_)) => {
+            return Err(wrong(format!("{} is a file; name a folder", structure.anchor)));
+        }
+        None if structure.create_anchor => files.make_folders(anchor).map_err(failed)?,
+        None => {
+            return Err(wrong(format!(
+                "there is no folder {}; make it, or write create_anchors=yes",
+                structure.anchor
+            )));
+        }
+        Some(_) => {}
+    }
+    let tree = Tree::new(structure, is_format)?;
+    if !is_format {
+        tree.look(files).map_err(failed)?;
+    }
+    Ok(tree)
 }
 
 /// Whether an operation makes or removes files or folders.

@@ -1,6 +1,6 @@
 //! The input of a run of a file system workload: structures of files, and what threads do to them. JSON, version 1.
 
-use crate::spec::{ArrivalProcess, SpecError};
+use crate::spec::{ArrivalProcess, Secret, SmbOptions, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,8 +60,18 @@ pub enum FilesIn {
 pub struct StructureSpec {
     /// The name that messages use.
     pub name: String,
-    /// Path of the anchor.
+    /// Path of the anchor, or `smb://host:port/share/folder`; never holds a user or a secret.
     pub anchor: String,
+    /// Of a share: the user, as `user` or `DOMAIN\user`.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Of a share: the password.
+    #[serde(default)]
+    pub secret: Option<Secret>,
+    /// Of a share: the session.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    #[schemars(with = "linerate_smb::SmbOptions")]
+    pub smb: SmbOptions,
     /// Levels of folders.
     pub depth: u32,
     /// Folders in each folder.

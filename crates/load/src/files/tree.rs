@@ -2,12 +2,13 @@
 //! other's too. What exists is kept here while a run lasts; threads claim what they use.
 
 use super::{
+    file_system::FileSystem,
     java::JavaRandom,
     spec::{FILES_MAX, FOLDERS_MAX, FilesIn, StructureSpec},
 };
 use crate::error::RunError;
 use linerate_blame::Blame;
-use linerate_io::blocking::{self, EntryKind};
+use linerate_io::blocking::EntryKind;
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -144,19 +145,19 @@ impl Tree {
     }
 
     /// Looks at what exists.
-    pub(super) fn look(&self) -> std::io::Result<()> {
+    pub(super) fn look(&self, files: &dyn FileSystem) -> std::io::Result<()> {
         let ordinal: HashMap<u32, u32> =
             self.file_folders.iter().enumerate().map(|(at, folder)| (*folder, at as u32)).collect();
         for (index, folder) in self.folders.iter().enumerate() {
             let parent = folder.parent.map(|parent| &self.folders[parent as usize]);
             if parent.is_some_and(|parent| !parent.exists.load(Relaxed))
-                || blocking::entry(Path::new(&*folder.path))? != Some(EntryKind::Folder)
+                || files.entry(Path::new(&*folder.path))? != Some(EntryKind::Folder)
             {
                 continue;
             }
             self.set_folder(index as u32, true);
             let Some(at) = ordinal.get(&(index as u32)) else { continue };
-            for (name, kind) in blocking::names(Path::new(&*folder.path))? {
+            for (name, kind) in files.names(Path::new(&*folder.path))? {
                 let number = name.strip_prefix("vdb_f").and_then(|rest| rest.strip_suffix(".file"));
                 let number = number.and_then(|digits| digits.parse::<u32>().ok());
                 let number = number.filter(|number| (1..=self.per_folder).contains(number));
@@ -359,10 +360,10 @@ fn size_around(wanted: u64, random: &mut JavaRandom) -> u64 {
 }
 
 /// Removes vdbench's notes about a structure that a run changes: they would be wrong.
-pub(super) fn remove_notes(anchor: &str) -> std::io::Result<()> {
+pub(super) fn remove_notes(files: &dyn FileSystem, anchor: &str) -> std::io::Result<()> {
     let path = format!("{anchor}/{CONTROL_FILE}");
-    match blocking::entry(Path::new(&path))? {
-        Some(EntryKind::File(_)) => blocking::remove_file(Path::new(&path)),
+    match files.entry(Path::new(&path))? {
+        Some(EntryKind::File(_)) => files.remove_file(Path::new(&path)),
         _ => Ok(()),
     }
 }

@@ -32,7 +32,12 @@ pub(crate) fn session_options(spec: &VolumeSpec) -> Result<SessionOptions, Strin
 
 /// The options of a volume's SMB session.
 pub(crate) fn smb_options(spec: &VolumeSpec) -> Result<SmbOptions, String> {
-    let options: SmbOptions = serde_json::from_value(serde_json::Value::Object(spec.smb.clone()))
+    smb_options_of(&spec.smb)
+}
+
+/// Options of an SMB session.
+pub(crate) fn smb_options_of(given: &super::SmbOptions) -> Result<SmbOptions, String> {
+    let options: SmbOptions = serde_json::from_value(serde_json::Value::Object(given.clone()))
         .map_err(|error| error.to_string())?;
     options.check().map_err(|error| error.to_string())?;
     Ok(options)

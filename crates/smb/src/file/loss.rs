@@ -117,6 +117,7 @@ impl FileLoss {
             message: format!("{address}: {self}"),
             refusal: SmbRefusal::of(status),
             is_missing: status == Status::OBJECT_NAME_NOT_FOUND,
+            is_temporary: self.is_temporary(true),
         }
     }
 

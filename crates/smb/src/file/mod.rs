@@ -2,10 +2,12 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures; `recovery.rs` restores a lost connection, `replays.rs` sends its requests again; `shares.rs` lists the shares
-//! of a server in place of a file. It owns no clock, no socket and no thread.
+//! failures; `recovery.rs` restores a lost connection, `replays.rs` sends its requests again; `goal` is what a connection is
+//! for in place of a file: the list of the server's shares, or all names of the share. It owns no clock, no socket and no
+//! thread.
 
 mod credits;
+mod goal;
 mod incoming;
 mod loss;
 mod opening;
@@ -15,10 +17,10 @@ mod receive;
 mod recovery;
 mod replays;
 mod send;
-mod shares;
 mod steps;
 mod tasks;
 
+pub(crate) use goal::{SmbGoal, TreeAnswer};
 pub(crate) use loss::FileLoss;
 pub(crate) use parts::SplitIos;
 
@@ -36,12 +38,12 @@ use crate::wire::files::OpenMode;
 use crate::wire::frame::MessageReader;
 use crate::wire::negotiate::Negotiated;
 use credits::Credits;
+use goal::{ShareListing, TreeCalls};
 use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
 use parts::{IoPart, Replays};
 use protection::{ControlMessage, Protection};
 use recovery::{DurableHandle, Recovery};
-use shares::ShareListing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use steps::{ChannelBinding, FileOpening, SmbStep};
@@ -57,15 +59,6 @@ pub struct SmbMode {
     pub write: bool,
     /// Create it if it does not exist, and extend a shorter one to this many bytes.
     pub create_bytes: Option<u64>,
-}
-
-/// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SmbGoal {
-    /// A file that takes I/O.
-    File(SmbMode),
-    /// The list of the server's shares.
-    Shares,
 }
 
 /// Whether a file takes I/O.
@@ -129,6 +122,8 @@ pub(crate) struct RemoteFile {
     mode: SmbMode,
     /// The goal is a list of shares.
     listing: Option<ShareListing>,
+    /// The goal is all names of the share.
+    tree: Option<TreeCalls>,
     pub(crate) state: SmbFileState,
     step: SmbStep,
     opening: FileOpening,
@@ -235,18 +230,15 @@ impl RemoteFile {
             .connect(peer, &SocketOptions::default())
             .map_err(|error| FileLoss::Connect(error.to_string()))?;
         let user = credentials.user.clone();
-        let (mode, listing) = match goal {
-            SmbGoal::File(mode) => (mode, None),
-            SmbGoal::Shares => (SmbMode::default(), Some(ShareListing::default())),
-        };
         Ok(Self {
             id,
             address: address.clone(),
             options: options.clone(),
             user,
             credentials: credentials.clone(),
-            mode,
-            listing,
+            mode: goal.mode(),
+            listing: (goal == SmbGoal::Shares).then(ShareListing::default),
+            tree: matches!(goal, SmbGoal::Tree { .. }).then(TreeCalls::default),
             state: SmbFileState::Opening,
             step: SmbStep::Connecting,
             opening: FileOpening::new(options, credentials, &address.host),
@@ -291,9 +283,9 @@ impl RemoteFile {
         })
     }
 
-    /// It is no list of shares.
+    /// It is a file, which may have several channels.
     pub(crate) fn is_file(&self) -> bool {
-        self.listing.is_none()
+        self.listing.is_none() && self.tree.is_none()
     }
 
     /// What was negotiated; None before.

@@ -68,8 +68,16 @@ impl RemoteFile {
     }
 
     pub(super) fn send_close(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        if self.tree.is_some() {
+            return self.send_logoff(now);
+        }
         self.step = SmbStep::Closing;
         self.send_control(SmbCommand::Close, now, |file, header| files::close_or_flush(&header, file.file_id))
+    }
+
+    fn send_logoff(&mut self, now: Nanos) -> Result<(), FileLoss> {
+        self.step = SmbStep::LoggingOff;
+        self.send_control(SmbCommand::Logoff, now, |_, header| files::empty(&header))
     }
 
     /// The answer to the step's request. `message` is whole, and its signature is right if it has one.
@@ -97,10 +105,7 @@ impl RemoteFile {
             SmbStep::Binding => self.pipe_bound(message, status, now),
             SmbStep::Listing | SmbStep::Fetching => self.pipe_answered(message, status, now),
             SmbStep::Extending | SmbStep::Sizing => Err(FileLoss::size(status, &self.address.path)),
-            SmbStep::Closing => {
-                self.step = SmbStep::LoggingOff;
-                self.send_control(SmbCommand::Logoff, now, |_, header| files::empty(&header))
-            }
+            SmbStep::Closing => self.send_logoff(now),
             SmbStep::LoggingOff => Err(FileLoss::Closed),
             SmbStep::Connecting | SmbStep::Open => {
                 Err(FileLoss::Protocol("an answer to a request that was not sent"))
@@ -238,7 +243,8 @@ impl RemoteFile {
             return Err(FileLoss::Options(words));
         }
         if self.open_mode().write && !tree.can_write {
-            return Err(FileLoss::create(Status::ACCESS_DENIED, &self.address.path, &self.user, true));
+            let place = if self.address.path.is_empty() { &self.address.share } else { &self.address.path };
+            return Err(FileLoss::create(Status::ACCESS_DENIED, place, &self.user, true));
         }
         if tree.encrypt {
             self.start_sealing("the share")?;
@@ -279,6 +285,10 @@ impl RemoteFile {
     fn send_create(&mut self, now: Nanos) -> Result<(), FileLoss> {
         if self.listing.is_some() {
             return self.send_create_pipe(now);
+        }
+        if self.tree.is_some() {
+            self.open();
+            return Ok(());
         }
         if let Some(binding) = &self.binding {
             self.file_id = binding.file_id;

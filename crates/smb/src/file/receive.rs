@@ -246,6 +246,13 @@ impl RemoteFile {
         match task.purpose {
             Purpose::Control(command) => {
                 self.end(slot);
+                if self.is_of_caller(command) {
+                    if let Some(loss) = ended(status) {
+                        return Err(loss);
+                    }
+                    self.keep_answer(status, message);
+                    return Ok(());
+                }
                 let is_told = command == SmbCommand::QueryInfo && self.step == SmbStep::Open;
                 if is_told || matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak) {
                     return Ok(());

@@ -6,8 +6,8 @@
 //! | Negotiating | NEGOTIATE | Challenged |
 //! | Challenged | SESSION_SETUP with the first token | LoggingOn |
 //! | LoggingOn | SESSION_SETUP with the answer | TreeConnecting; of a further channel: Validating, or Open |
-//! | TreeConnecting | TREE_CONNECT | Validating, or Creating, or CreatingPipe |
-//! | Validating | IOCTL | Creating, or CreatingPipe; of a further channel: Open |
+//! | TreeConnecting | TREE_CONNECT | Validating, or Creating, or CreatingPipe; of a tree: Open |
+//! | Validating | IOCTL | Creating, or CreatingPipe; of a further channel or a tree: Open |
 //! | Creating | CREATE | Extending, or Open; of a file that is claimed back: Sizing |
 //! | Extending | SET_INFO | Sizing |
 //! | Sizing | QUERY_INFO | Open |
@@ -15,7 +15,7 @@
 //! | Binding | IOCTL with the bind PDU | Listing |
 //! | Listing | IOCTL with the call | Fetching, or Open |
 //! | Fetching | READ of the pipe | Fetching, or Open |
-//! | Open | I/O | Closing |
+//! | Open | I/O; of a tree: any request of the caller | Closing; of a tree: LoggingOff |
 //! | Closing | CLOSE | LoggingOff |
 //! | LoggingOff | LOGOFF | the end |
 

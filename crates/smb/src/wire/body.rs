@@ -332,11 +332,28 @@ bodies! {
         /// The open file.
         file_id: OpenId,
     }
-    /// `QUERY_INFO` response (2.2.38).
+    /// `QUERY_INFO` response (2.2.38) and `QUERY_DIRECTORY` response (2.2.34).
     9 QueryInfoResponse {
         /// Where the information is.
         output_offset: U16,
         /// Bytes of it.
+        output_len: U32,
+    }
+    /// `QUERY_DIRECTORY` request (2.2.33).
+    33 QueryDirectoryRequest {
+        /// Which information.
+        info_class: u8,
+        /// Flags.
+        flags: u8,
+        /// Reserved.
+        file_index: U32,
+        /// The open folder.
+        file_id: OpenId,
+        /// Where the pattern of the names is.
+        name_offset: U16,
+        /// Bytes of it.
+        name_len: U16,
+        /// Most bytes of the answer.
         output_len: U32,
     }
     /// `SET_INFO` request (2.2.39).

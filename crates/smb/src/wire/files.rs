@@ -18,16 +18,16 @@ pub const READ_BYTES: usize = IO_BYTES + 1;
 /// Bytes of a READ response before the data.
 pub const READ_DATA_AT: usize = HEADER_BYTES + size_of::<ReadResponse>();
 
-const READ_DATA: u32 = 0x1;
-const WRITE_DATA: u32 = 0x2;
-const READ_ATTRIBUTES: u32 = 0x80;
-const SYNCHRONIZE: u32 = 0x10_0000;
+pub(super) const READ_DATA: u32 = 0x1;
+pub(super) const WRITE_DATA: u32 = 0x2;
+pub(super) const READ_ATTRIBUTES: u32 = 0x80;
+pub(super) const SYNCHRONIZE: u32 = 0x10_0000;
 const SHARE_READ_WRITE: u32 = 0x3;
-const OPEN: u32 = 1;
-const OPEN_OR_CREATE: u32 = 3;
-const NOT_A_FOLDER: u32 = 0x40;
-const NORMAL: u32 = 0x80;
-const IMPERSONATION: u32 = 2;
+pub(super) const OPEN: u32 = 1;
+pub(super) const OPEN_OR_CREATE: u32 = 3;
+pub(super) const NOT_A_FOLDER: u32 = 0x40;
+pub(super) const NORMAL: u32 = 0x80;
+pub(super) const IMPERSONATION: u32 = 2;
 const WRITE_THROUGH: u32 = 1;
 const OF_FILE: u8 = 1;
 const STANDARD_INFORMATION: u8 = 5;
@@ -152,15 +152,25 @@ pub fn empty(header: &MessageHeader) -> Vec<u8> {
 
 /// A `SET_INFO` request that sets the file's size.
 pub fn set_size(header: &MessageHeader, file_id: OpenId, size_bytes: u64) -> Vec<u8> {
+    set_information(header, file_id, END_OF_FILE_INFORMATION, &size_bytes.to_le_bytes())
+}
+
+/// A `SET_INFO` request about a file or folder.
+pub(super) fn set_information(
+    header: &MessageHeader,
+    file_id: OpenId,
+    class: u8,
+    information: &[u8],
+) -> Vec<u8> {
     let body = SetInfoRequest {
         info_type: OF_FILE,
-        info_class: END_OF_FILE_INFORMATION,
-        buffer_len: U32::new(8),
+        info_class: class,
+        buffer_len: U32::new(information.len() as u32),
         buffer_offset: U16::new((HEADER_BYTES + size_of::<SetInfoRequest>()) as u16),
         file_id,
         ..SetInfoRequest::default()
     };
-    message(header, &body, &size_bytes.to_le_bytes())
+    message(header, &body, information)
 }
 
 /// A `QUERY_INFO` request for the file's size.

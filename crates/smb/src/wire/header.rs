@@ -53,6 +53,8 @@ pub enum SmbCommand {
     Cancel = 12,
     /// ECHO
     Echo = 13,
+    /// `QUERY_DIRECTORY`
+    QueryDirectory = 14,
     /// `QUERY_INFO`
     QueryInfo = 16,
     /// `SET_INFO`
@@ -71,6 +73,7 @@ impl SmbCommand {
                 | Self::Flush
                 | Self::Read
                 | Self::Write
+                | Self::QueryDirectory
                 | Self::QueryInfo
                 | Self::SetInfo
                 | Self::OplockBreak
@@ -92,6 +95,7 @@ impl SmbCommand {
             Self::Ioctl => "IOCTL",
             Self::Cancel => "CANCEL",
             Self::Echo => "ECHO",
+            Self::QueryDirectory => "QUERY_DIRECTORY",
             Self::QueryInfo => "QUERY_INFO",
             Self::SetInfo => "SET_INFO",
             Self::OplockBreak => "OPLOCK_BREAK",

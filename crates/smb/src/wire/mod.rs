@@ -9,6 +9,7 @@ pub mod files;
 pub mod frame;
 pub mod header;
 pub mod logon;
+pub mod names;
 pub mod negotiate;
 pub mod rpc;
 pub mod shares;

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+    model_serializer,
+)
 
-from linerate.workload.spec import FrozenSpec, Percent, RunSpec
+from linerate.workload.spec import REVEAL, FrozenSpec, Percent, RunSpec, SmbSpec
 
 FileOp = Literal[
     "read",
@@ -33,7 +44,13 @@ class StructureSpec(FrozenSpec):
 
     name: str
     anchor: str
-    """Path of the anchor."""
+    """Path of the anchor, or `smb://host:port/share/folder`; never holds a user or a secret."""
+    user: str | None = None
+    """Of a share: the user, as `user` or `DOMAIN\\user`."""
+    secret: SecretStr | None = None
+    """Of a share: the password. Shown as stars everywhere but in `FilesLoadSpec.seam_json`."""
+    smb: SmbSpec = SmbSpec()
+    """Of a share: options of the session."""
     depth: PositiveInt
     """Levels of folders."""
     width: PositiveInt
@@ -50,6 +67,19 @@ class StructureSpec(FrozenSpec):
     """Of these, only so many bytes are used, chosen at random. A format ignores it."""
     create_anchor: bool = False
     """Make the anchor and its parents."""
+
+    @model_serializer(mode="wrap")
+    def _options_where_they_apply(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        if not values["smb"]:
+            del values["smb"]
+        return values
+
+    @field_serializer("secret")
+    def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:
+        if value is None:
+            return None
+        return value.get_secret_value() if (info.context or {}).get(REVEAL) else str(value)
 
     @property
     def file_count(self) -> int:
@@ -155,8 +185,13 @@ class FilesLoadSpec(RunSpec):
     files: FilesRunSpec
 
     def seam_json(self) -> str:
-        """The JSON for the data plane."""
-        times = {"seed": self.seed, "warmup_s": self.warmup_s, "interval_s": self.interval_s}
+        """The JSON for the data plane, with secrets. The options of a structure's session are those of its volume."""
+        volumes = {volume.name: volume for volume in self.volumes}
+        update: dict[str, Any] = {"seed": self.seed, "warmup_s": self.warmup_s, "interval_s": self.interval_s}
+        update["structures"] = tuple(
+            structure.model_copy(update={"smb": volumes[structure.name].smb})
+            for structure in self.files.structures
+        )
         if self.files.elapsed_s is not None:
-            times["elapsed_s"] = self.elapsed_s
-        return self.files.model_copy(update=times).model_dump_json()
+            update["elapsed_s"] = self.elapsed_s
+        return self.files.model_copy(update=update).model_dump_json(context={REVEAL: True})

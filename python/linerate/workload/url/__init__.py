@@ -35,11 +35,12 @@ from linerate.workload.url.kinds import (
     portal_of,
 )
 from linerate.workload.url.path import NO_DEVICE, in_dev, parse_path
-from linerate.workload.url.smb import parse_smb_server
+from linerate.workload.url.smb import SMB_FOLDER_FORM, parse_smb_folder, parse_smb_server
 from linerate.workload.url.target import TARGET_FORM, Target
 
 __all__ = [
     "NO_DEVICE",
+    "SMB_FOLDER_FORM",
     "Target",
     "array_url",
     "has_paths",
@@ -47,6 +48,7 @@ __all__ = [
     "is_remote",
     "is_share",
     "null_bytes",
+    "parse_smb_folder",
     "parse_smb_server",
     "parse_target",
     "path_of",

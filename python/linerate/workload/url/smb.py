@@ -15,6 +15,7 @@ from linerate.workload.url.target import Target
 
 SMB_PORT = 445
 SMB_SERVER_FORM = "smb://[[domain;]user[%secret]@]host[:port], as in smb://backup@nas"
+SMB_FOLDER_FORM = "smb://[[domain;]user[%secret]@]host[:port]/share/folder, as in smb://backup@nas/disks/tree"
 SMB_FORM = "smb://[[domain;]user[%secret]@]host[:port]/share/file, as in smb://backup@nas/disks/test.img"
 _HOST_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[\x00-\x1f"*:<>?\\|]')
@@ -35,6 +36,25 @@ def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
     return Target(
         kind="smb",
         url=f"smb://{_server(shown, server)}/{quote(_share(shown, share))}/{quote(_path(shown, path))}",
+        user=user,
+        secret=secret,
+    )
+
+
+def parse_smb_folder(text: str, environ: Mapping[str, str]) -> Target:
+    """The folder that a URL names, which may be the share itself; as in `parse_smb`."""
+    shown = without_secret(text)
+    scheme, separator, rest = text.partition("://")
+    if scheme.lower() != "smb" or not separator:
+        raise UserError(f"{shown}: this is no address of a folder of a share", f"write {SMB_FOLDER_FORM}")
+    authority, _, place = rest.partition("/")
+    user, secret, server = _login(shown, authority, SMB_FOLDER_FORM, environ)
+    share, _, path = place.partition("/")
+    path = path.rstrip("/")
+    inner = f"/{quote(_path(shown, path))}" if path else ""
+    return Target(
+        kind="smb",
+        url=f"smb://{_server(shown, server)}/{quote(_share(shown, share))}{inner}",
         user=user,
         secret=secret,
     )

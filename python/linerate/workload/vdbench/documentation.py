@@ -132,8 +132,9 @@ fwd=fwd2,fsd=fsd1,operation=getattr,threads=4
 rd=rd1,fwd=fwd*,fwdrate=max,format=yes,elapsed=60,interval=1
 ```
 
-An anchor is a folder of this host: of a local file system, or of a share that is mounted. Structures on `smb://` and on
-other hosts (`hd=`) are refused. Each thread of the file is a thread that waits for its operation.
+An anchor is a folder of this host, or of a share of another one: `anchor=smb://user@nas/share/folder`
+([its rules](smb.md#structures-of-files)). A share that is mounted is a folder of this host. Structures on other hosts
+(`hd=`) are refused. Each thread of the file is a thread that waits for its operation.
 
 - **The structure** is vdbench's: `vdb.1_1.dir/vdb.2_1.dir/vdb_f0001.file`, in its order, with its sizes (the same
   random numbers), also those of `totalsize` and `workingsetsize`. A structure made by the one can be used by the other.

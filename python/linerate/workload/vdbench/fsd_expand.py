@@ -35,6 +35,7 @@ from linerate.workload.plan import RUNS_MAX, UNTIL_DONE_S, PlannedRun, PlanStep
 from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.units import number_text, size_text
+from linerate.workload.url import is_share
 from linerate.workload.vdbench.fsd_settings import FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
 from linerate.workload.vdbench.settings import General
 from linerate.workload.vdbench.values import MAX_RATE, matches
@@ -182,6 +183,8 @@ class _Expander:
         return StructureSpec(
             name=fsd.name,
             anchor=fsd.anchor,
+            user=fsd.user,
+            secret=fsd.secret,
             depth=fsd.depth,
             width=fsd.width,
             files=fsd.files,
@@ -380,7 +383,9 @@ def _volume(index: int, structure: StructureSpec, works: Sequence[FileWorkSpec])
     mine = [work for work in works if work.structure == index]
     return VolumeSpec(
         name=structure.name,
-        url=f"file:{structure.anchor}",
+        url=structure.anchor if is_share(structure.anchor) else f"file:{structure.anchor}",
+        user=structure.user,
+        secret=structure.secret,
         outstanding=sum(work.threads for work in mine) or 1,
         direct=any(work.direct for work in mine),
     )

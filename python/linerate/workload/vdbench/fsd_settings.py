@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
+from pydantic import SecretStr
+
+from linerate.errors import UserError
 from linerate.workload.files import FileOp
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RATE_IOPS_MAX
 from linerate.workload.units import number_text, size_text
+from linerate.workload.url import SMB_FOLDER_FORM, Target, is_share, parse_smb_folder, without_secret
 from linerate.workload.vdbench.blocks import Instance
 from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.settings import Fields, Flags, RunTimes, read_process, read_times
@@ -17,6 +22,7 @@ from linerate.workload.vdbench.tables import BLOCK_RD_KEYWORDS, FILE_LOOP_KEYWOR
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
 
 OPERATIONS: tuple[FileOp, ...] = get_args(FileOp)
+_ANCHOR_FORM = f"write anchor=/path/of/a/folder, or anchor={SMB_FOLDER_FORM}"
 _MOST_BYTES = 1 << 62
 _MOST_THREADS = 4096
 _BLOCK_BYTES_MAX = 1 << 30
@@ -33,6 +39,8 @@ class Fsd:
     name: str
     place: SourceLocation
     anchor: str
+    user: str | None
+    secret: SecretStr | None
     depth: int
     width: int
     files: int
@@ -107,16 +115,7 @@ class FileRd:
 def read_fsd(instance: Instance, problems: Problems) -> Fsd:
     """One FSD."""
     fields = Fields(instance, problems)
-    anchor = (fields.texts("anchor") or ("",))[0]
-    if not anchor:
-        problems.error(instance.place, f"fsd={instance.name}: no anchor", "write anchor=/path/of/a/folder")
-    elif "://" in anchor:
-        scheme = anchor.split(":", 1)[0]
-        problems.error(
-            instance.place,
-            f"fsd={instance.name}: anchor={anchor}: structures on {scheme}:// are not supported",
-            "mount the share, and name a folder of it",
-        )
+    anchor = _anchor(fields, problems)
     word = (fields.texts("distribution") or ("bottom",))[0].lower()
     if word not in ("bottom", "all") and (value := fields.value("distribution")):
         fields.wrong(value, "not bottom or all", "write distribution=bottom or distribution=all")
@@ -124,7 +123,9 @@ def read_fsd(instance: Instance, problems: Problems) -> Fsd:
     return Fsd(
         name=instance.name,
         place=instance.place,
-        anchor=anchor,
+        anchor=anchor.url,
+        user=anchor.user,
+        secret=anchor.secret,
         depth=fields.whole("depth", 1, 1, 64),
         width=fields.whole("width", 1, 1),
         files=fields.whole("files", 10, 0),
@@ -134,6 +135,26 @@ def read_fsd(instance: Instance, problems: Problems) -> Fsd:
         working_set_bytes=fields.divided("workingsetsize", 0) or None,
         flags=fields.flags(),
     )
+
+
+def _anchor(fields: Fields, problems: Problems) -> Target:
+    """Where the structure is: a path, or a folder of a share."""
+    instance = fields.instance
+    text = (fields.texts("anchor") or ("",))[0]
+    if not text:
+        problems.error(instance.place, f"fsd={instance.name}: no anchor", _ANCHOR_FORM)
+    elif is_share(text):
+        try:
+            return parse_smb_folder(text, os.environ)
+        except UserError as error:
+            problems.error(instance.place, f"fsd={instance.name}: {error.message}", error.hint)
+    elif "://" in text:
+        scheme = text.split(":", 1)[0]
+        what = (
+            f"fsd={instance.name}: anchor={without_secret(text)}: structures on {scheme}:// are not supported"
+        )
+        problems.error(instance.place, what, _ANCHOR_FORM)
+    return Target("file", text)
 
 
 def _sizes(fields: Fields, keyword: str, most: int) -> Sizes:

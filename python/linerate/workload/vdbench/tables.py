@@ -278,7 +278,11 @@ WD = (
 )
 
 FSD = (
-    Keyword("anchor", "path of a folder", "the folder that the structure is in"),
+    Keyword(
+        "anchor",
+        "path of a folder, or smb://user@host/share/folder",
+        "the folder that the structure is in",
+    ),
     Keyword("width", "n", "folders in each folder", "1", Form.NUMBERS),
     Keyword("depth", "n", "levels of folders", "1", Form.NUMBERS),
     Keyword(

@@ -1,7 +1,7 @@
 //! The list of a server's shares: a pipe in place of a file, and one remote call over it. `steps.rs` has its steps.
 
-use super::steps::SmbStep;
-use super::{FileLoss, RemoteFile};
+use super::super::steps::SmbStep;
+use super::super::{FileLoss, RemoteFile};
 use crate::wire::files;
 use crate::wire::header::SmbCommand;
 use crate::wire::rpc::{self, RpcAnswer};
@@ -14,7 +14,7 @@ const LIST_CALL: u32 = 2;
 
 /// A list in the making.
 #[derive(Debug, Default)]
-pub(super) struct ShareListing {
+pub(in super::super) struct ShareListing {
     answer: RpcAnswer,
     shares: Vec<ListedShare>,
 }
@@ -25,12 +25,12 @@ impl RemoteFile {
         self.listing.as_ref().map_or(&[], |listing| &listing.shares)
     }
 
-    pub(super) fn send_create_pipe(&mut self, now: Nanos) -> Result<(), FileLoss> {
+    pub(in super::super) fn send_create_pipe(&mut self, now: Nanos) -> Result<(), FileLoss> {
         self.step = SmbStep::CreatingPipe;
         self.send_control(SmbCommand::Create, now, |_, header| files::create_pipe(&header, SRVSVC_PIPE))
     }
 
-    pub(super) fn pipe_created(
+    pub(in super::super) fn pipe_created(
         &mut self,
         message: &[u8],
         status: Status,
@@ -46,7 +46,12 @@ impl RemoteFile {
         })
     }
 
-    pub(super) fn pipe_bound(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
+    pub(in super::super) fn pipe_bound(
+        &mut self,
+        message: &[u8],
+        status: Status,
+        now: Nanos,
+    ) -> Result<(), FileLoss> {
         if status != Status::SUCCESS {
             return Err(FileLoss::pipe(status, &self.user));
         }
@@ -60,7 +65,7 @@ impl RemoteFile {
     }
 
     /// Bytes of the result came, by the answer to the call or to a READ of the pipe.
-    pub(super) fn pipe_answered(
+    pub(in super::super) fn pipe_answered(
         &mut self,
         message: &[u8],
         status: Status,

@@ -1,0 +1,185 @@
+"""File system workloads on a share of Samba's server: what is on its disk, what is counted, what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from linerate.results import RunDirectory
+
+from tests.cli.conftest import Done, linerate
+from tests.support.samba import PASSWORD, USER, Samba, samba, when_in_use
+
+HEAD = """\
+create_anchors=yes
+fsd=fsd1,anchor=ANCHOR,depth=2,width=2,files=3,size=(4k,50,12k,50)
+fwd=default,fsd=fsd1,xfersize=4k,fileselect=once,threads=1
+"""
+END = "fwdrate=max,elapsed=9,interval=1,warmup=0"
+FORMAT = f"{HEAD}fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,format=only,{END}\n"
+OPERATIONS = (
+    *("read", "getattr", "setattr", "access", "open", "close", "delete", "create"),
+    *("write", "delete", "rmdir", "mkdir"),
+)
+"""What the runs do one after the other."""
+ALL = (
+    HEAD
+    + "".join(f"fwd={word},operation={word}\n" for word in dict.fromkeys(OPERATIONS))
+    + "fwd=random,operation=read,rdpct=100,fileio=random,stopafter=2\n"
+    + f"rd=first,fwd=random,format=yes,{END}\n"
+    + "".join(f"rd=rd{index},fwd={word},{END}\n" for index, word in enumerate(OPERATIONS))
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Samba]:
+    """A server for most tests of this file."""
+    with samba(tmp_path_factory.mktemp("samba")) as server:
+        yield server
+
+
+def _run(folder: Path, text: str, anchor: str, *words: str, password: str = PASSWORD) -> Done:
+    folder.mkdir(exist_ok=True)
+    (folder / "a.vdb").write_text(text.replace("ANCHOR", anchor), "ascii")
+    options = ("--no-report", "--output", "run", *words)
+    return linerate("run", "a.vdb", *options, cwd=folder, LINERATE_SMB_PASSWORD=password)
+
+
+def _tree(folder: Path) -> dict[str, int | None]:
+    """Paths below a folder with their sizes; folders have none."""
+    return {
+        str(path.relative_to(folder)): path.stat().st_size if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def _counts(folder: Path) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Operations, bytes and errors by run and stream."""
+    run = RunDirectory.open(folder / "run")
+    sums = run.intervals.group_by("step", "stream").agg(
+        pl.col("ios").sum(), pl.col("bytes").sum(), pl.col("errors").sum()
+    )
+    return {(step, stream): tuple(rest) for step, stream, *rest in sums.iter_rows()}
+
+
+@pytest.mark.long
+def test_every_operation_is_carried_out_as_often_as_on_a_local_folder(tmp_path: Path, server: Samba) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    local = _run(here, ALL, str(tmp_path / "anchor"))
+    assert local.returncode == 0, local.stderr
+    remote = _run(there, ALL, server.url("all/below"))
+    assert remote.returncode == 0, remote.stderr
+    assert _tree(server.path("all/below")) == _tree(tmp_path / "anchor")
+    assert _counts(there) == _counts(here)
+    assert sum(errors for _, _, errors in _counts(there).values()) == 0
+    session = RunDirectory.open(there / "run").manifest.steps[0].facts["volumes"][0]["session"]
+    assert (session["share"], session["path"], session["dialect"]) == ("share", "all/below", "3.1.1")
+    stored = [file for file in (there / "run").rglob("*") if file.is_file()]
+    assert not any(PASSWORD.encode() in file.read_bytes() for file in stored)
+
+
+def test_a_format_makes_on_the_share_what_was_asked_and_leaves_the_rest(
+    tmp_path: Path, server: Samba
+) -> None:
+    local = _run(tmp_path / "here", FORMAT, str(tmp_path / "anchor"))
+    assert local.returncode == 0, local.stderr
+    url = server.url("format", login=f"WORKGROUP;{USER}")
+    options = ("--set", "smb.encryption=on", "--set", "smb.max_io=4k")
+    made = _run(tmp_path / "one", FORMAT, url, *options)
+    assert made.returncode == 0, made.stderr
+    tree = _tree(server.path("format"))
+    assert tree == _tree(tmp_path / "anchor")
+    assert sorted({size for size in tree.values() if size}) == [4096, 12288]
+    facts = RunDirectory.open(tmp_path / "one" / "run").manifest.steps[0].facts
+    assert facts["volumes"][0]["session"]["encryption"] == "aes-128-gcm"
+    mine = server.path("format/mine.txt")
+    mine.write_text("mine")
+    refused = _run(tmp_path / "two", FORMAT, url)
+    assert refused.returncode == 2
+    assert "holds mine.txt" in refused.stderr
+    again = _run(tmp_path / "three", FORMAT, url, "--overwrite", "fsd1")
+    assert again.returncode == 0, again.stderr
+    assert _tree(server.path("format")) == {**tree, "mine.txt": 4}
+    counts = _counts(tmp_path / "three")
+    removed = {stream: ios for (_, stream), (ios, _, _) in counts.items()}
+    assert (removed["format delete"], removed["format rmdir"]) == (12, 6)
+
+
+def test_what_the_server_refuses_is_said_with_the_way_out(tmp_path: Path, server: Samba) -> None:
+    server.path("refused").mkdir()
+    missing = server.url("refused", share="missing")
+    readonly = server.url("refused", share="readonly")
+    for name, anchor, password, words in (
+        ("password", server.url("refused"), "wrong", "wrong user name or password"),
+        ("share", missing, PASSWORD, "the server has no share missing"),
+        ("readonly", readonly, PASSWORD, "is read-only for this user; permit it on the server"),
+        ("folder", server.url("no/such/folder"), PASSWORD, "write create_anchors=yes"),
+    ):
+        done = _run(tmp_path / name, FORMAT.replace("create_anchors=yes\n", ""), anchor, password=password)
+        assert done.returncode == 2, done.stderr
+        assert words in done.stderr, done.stderr
+        assert PASSWORD not in done.stderr
+    nobody = _run(tmp_path / "secret", FORMAT, server.url("refused"), password="")
+    assert nobody.returncode == 2
+    assert "the password of nobody is missing" in nobody.stderr
+    channels = _run(tmp_path / "channels", FORMAT, server.url("refused"), "--set", "smb.channels=2")
+    assert "use more threads" in channels.stderr
+    assert not list(server.path("refused").iterdir())
+
+
+def test_a_share_that_is_only_read_need_not_be_writable(tmp_path: Path, server: Samba) -> None:
+    assert _run(tmp_path / "made", FORMAT, server.url("read")).returncode == 0
+    text = f"{HEAD}fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,{END}\n".replace("create_anchors=yes\n", "")
+    done = _run(tmp_path / "read", text, server.url("read", share="readonly"))
+    assert done.returncode == 0, done.stderr
+    (found,) = [counts for (_, stream), counts in _counts(tmp_path / "read").items() if stream == "fwd1 read"]
+    assert found[1:] == (sum(size or 0 for size in _tree(server.path("read")).values()), 0)
+
+
+def test_a_full_share_asks_for_room(tmp_path: Path) -> None:
+    with samba(tmp_path / "samba", limit_bytes=1 << 20) as server:
+        done = _run(tmp_path, FORMAT.replace("size=(4k,50,12k,50)", "size=1m"), server.url("full"))
+    assert done.returncode not in (0, 2), done.stderr
+    assert "the share has no space left (STATUS_DISK_FULL)" in done.stderr
+    assert "make room on the share" in done.stderr
+
+
+@pytest.mark.long
+def test_a_lost_connection_is_restored_and_every_operation_is_done(tmp_path: Path) -> None:
+    text = (
+        HEAD.replace("files=3", "files=400") + f"fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,format=only,{END}\n"
+    )
+    with samba(tmp_path / "samba") as server:
+
+        def drop() -> None:
+            for process in _connections(server.pid):
+                os.kill(process, signal.SIGKILL)
+
+        dropping = when_in_use(tmp_path / "run", drop)
+        done = _run(tmp_path, text, server.url("lost"), "--interval", "200ms")
+        dropping.join()
+        assert done.returncode == 0, done.stderr
+        tree = _tree(server.path("lost"))
+    events = RunDirectory.open(tmp_path / "run").events
+    kinds = [event.kind for event in events]
+    assert kinds.count("session_lost") == kinds.count("session_back") > 0, events
+    assert len(tree) == 6 + 4 * 400
+    assert sorted({size for size in tree.values() if size is not None}) == [4096, 12288]
+
+
+def _connections(server: int) -> list[int]:
+    """The processes of smbd that serve a connection."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        is_of_server = int(rest.split()[2]) == server and int(process.name) != server
+        if is_of_server and name.startswith("smbd") and not name.startswith("smbd-"):
+            found.append(int(process.name))
+    return found
