@@ -32,12 +32,12 @@ from .processes import (
 READY_S = 10.0
 LOOPBACK_ONLY = "interfaces = 127.0.0.1\nbind interfaces only = yes\n"
 SMALL = (
-    Shape("SMB: 8K random read, depth 32", 8192, 32),
-    Shape("SMB: 8K random write, depth 32", 8192, 32, read_percent=0),
+    Shape("SMB: 8K random read, depth 32", 8192, 32, wait="auto"),
+    Shape("SMB: 8K random write, depth 32", 8192, 32, read_percent=0, wait="auto"),
 )
 LARGE = (
-    Shape("SMB: 1M sequential read, depth 8", 1 << 20, 8, random_percent=0),
-    Shape("SMB: 1M sequential write, depth 8", 1 << 20, 8, read_percent=0, random_percent=0),
+    Shape("SMB: 1M sequential read, depth 8", 1 << 20, 8, random_percent=0, wait="auto"),
+    Shape("SMB: 1M sequential write, depth 8", 1 << 20, 8, read_percent=0, random_percent=0, wait="auto"),
 )
 MOST_US = {8192: 6.0, 1 << 20: 150.0}
 """Client CPU time of an I/O without signatures, by its length. libsmb2 took 13 us for 8 KiB on such a machine."""

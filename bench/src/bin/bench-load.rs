@@ -1,6 +1,6 @@
 //! `bench-load SPEC.json`: one run of the load engine without Python. Prints `started` when every session is logged in,
 //! then I/Os, those of each interval, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting
-//! and ending are not in them.
+//! and ending are not in them, and neither are `polled_s`, the seconds of polls that found nothing.
 
 use linerate_load::{Run, RunOutcome, RunSpec};
 use std::{io::Write, time::Duration};
@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "errors": errors,
         "seconds": total.end_s - total.start_s,
         "cpu_s": total.host.load_cpu_user_s + total.host.load_cpu_system_s,
+        "polled_s": total.host.load_cpu_polled_s,
         "driver": driver,
     });
     Ok(writeln!(std::io::stdout(), "{report}")?)

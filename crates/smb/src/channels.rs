@@ -287,11 +287,7 @@ impl OpenFile {
 
     /// Starts to close it.
     pub(crate) fn close<D: Driver, S: SmbSink>(&mut self, driver: &mut D, cx: &mut ClientContext<'_, S>) {
-        for channel in &mut self.channels[1..] {
-            channel.file.hang_up(driver);
-            channel.file.end_all(SmbIoError::Closed, &mut context!(cx, self.splits));
-        }
-        self.channels.truncate(1);
+        self.drop_others(driver, cx);
         self.channels[0].file.close(driver, &mut context!(cx, self.splits));
     }
 

@@ -17,9 +17,12 @@ use std::sync::Arc;
 
 /// Time for CLOSE and LOGOFF before the connection is closed.
 const CLOSE_NS: Nanos = 2_000_000_000;
+/// Time for a FLUSH before them.
+const FLUSH_NS: Nanos = 30_000_000_000;
 /// Memory for the data, and most bytes in flight.
 const BOUNCE_BYTES: u64 = 4 << 20;
 const PIECE_BYTES: u32 = 1 << 20;
+const FLUSH: SmbIo = SmbIo { slot: 0, op: SmbOp::Flush, offset_bytes: 0, len_bytes: 0 };
 
 /// Logs on and lists the shares of a server, whose address is [`SmbAddress::of_server`].
 pub fn list_shares<D: Driver>(
@@ -47,6 +50,8 @@ pub struct SmbDisk<D: Driver> {
     file: SmbFileId,
     region: Arc<Region>,
     region_id: RegionId,
+    /// Bytes were written since the last flush.
+    is_dirty: bool,
 }
 
 impl<D: Driver> SmbDisk<D> {
@@ -66,7 +71,7 @@ impl<D: Driver> SmbDisk<D> {
         if let SmbFileState::Failed(failure) = client.state(file) {
             return Err(SmbToolError::Failed(failure.clone()));
         }
-        Ok(Self { driver, client, file, region, region_id })
+        Ok(Self { driver, client, file, region, region_id, is_dirty: false })
     }
 
     /// What was negotiated.
@@ -87,6 +92,7 @@ impl<D: Driver> SmbDisk<D> {
 
     /// Writes `from` at `offset_bytes`.
     pub fn write(&mut self, offset_bytes: u64, from: &[u8]) -> Result<(), SmbToolError> {
+        self.is_dirty |= !from.is_empty();
         let mut offset = offset_bytes;
         for part in from.chunks(BOUNCE_BYTES as usize) {
             self.region.write(0, part);
@@ -98,13 +104,27 @@ impl<D: Driver> SmbDisk<D> {
 
     /// Makes everything written durable.
     pub fn flush(&mut self) -> Result<(), SmbToolError> {
-        self.run(&[SmbIo { slot: 0, op: SmbOp::Flush, offset_bytes: 0, len_bytes: 0 }])
+        self.run(&[FLUSH])?;
+        self.is_dirty = false;
+        Ok(())
     }
 
-    /// Closes the file, logs off and returns the driver.
+    /// Makes everything written durable, closes the file, logs off and returns the driver.
     pub fn close(mut self) -> Result<D, SmbToolError> {
-        self.client.close(&mut self.driver, CLOSE_NS, &mut Vec::<SmbIoDone>::new())?;
-        Ok(self.driver)
+        let mut done = Vec::<SmbIoDone>::new();
+        let mut timeout_ns = CLOSE_NS;
+        if self.is_dirty {
+            if let SmbFileState::Failed(failure) = self.client.state(self.file) {
+                return Err(SmbToolError::Failed(failure.clone()));
+            }
+            self.client.submit(self.file, &FLUSH)?;
+            timeout_ns += FLUSH_NS;
+        }
+        self.client.close(&mut self.driver, timeout_ns, &mut done)?;
+        match done.iter().find_map(|done| done.result.err()) {
+            Some(error) => Err(SmbToolError::Io(error)),
+            None => Ok(self.driver),
+        }
     }
 
     /// Moves at most the bounce region's length, in pieces that are in flight together.

@@ -16,6 +16,8 @@ pub(super) enum Incoming {
     Ignored,
     /// Collected, then handled.
     Whole,
+    /// Collected, then handled one by one.
+    Compound,
     /// Collected, then decrypted.
     Sealed,
     /// The data of a READ.

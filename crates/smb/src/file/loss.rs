@@ -155,6 +155,18 @@ impl FileLoss {
         Self::Refused { blame, words, status }
     }
 
+    /// The server refused a further channel of the session.
+    pub(super) fn channel(status: Status, user: &str) -> Self {
+        if SmbRefusal::of(status).is_some_and(SmbRefusal::is_of_credentials) {
+            return Self::logon(status, user);
+        }
+        let words = format!(
+            "the server refused a further channel of the session: {status}; permit more channels there, or use \
+             fewer with smb.channels"
+        );
+        Self::Refused { blame: Blame::Peer, words, status }
+    }
+
     /// The server refused the share. `was_open`: its file was open before the connection was lost.
     pub(super) fn tree(status: Status, share: &str, user: &str, was_open: bool) -> Self {
         let (blame, words) = match status {

@@ -127,6 +127,8 @@ pub(crate) struct RemoteFile {
     pub(crate) state: SmbFileState,
     step: SmbStep,
     opening: FileOpening,
+    /// The request behind that of the step, in one compound with it.
+    related: Option<u64>,
     /// It is a further channel of a session.
     binding: Option<ChannelBinding>,
     /// For further channels.
@@ -242,6 +244,7 @@ impl RemoteFile {
             state: SmbFileState::Opening,
             step: SmbStep::Connecting,
             opening: FileOpening::new(options, credentials, &address.host),
+            related: None,
             binding: None,
             session_keys: None,
             channels_bound: 0,
@@ -416,16 +419,18 @@ impl RemoteFile {
         self.end_all(SmbIoError::Lost, cx);
     }
 
-    /// Starts to close the file; waiting I/Os end.
+    /// Starts to close the file; waiting I/Os end, except a FLUSH behind all others, which leaves with the CLOSE.
     pub(crate) fn close<D: Driver, S: SmbSink>(&mut self, driver: &mut D, cx: &mut FileContext<'_, S>) {
         self.queue_refused();
+        let was_ready = self.state == SmbFileState::Ready;
+        let has_flush = was_ready && self.queue.back().is_some_and(|last| last.io.op == SmbOp::Flush);
+        let flush = if has_flush { self.queue.pop_back() } else { None };
         for part in self.queue.drain(..) {
             cx.splits.end(part, Err(SmbIoError::Closed), cx.sink);
         }
-        let was_ready = self.state == SmbFileState::Ready;
         match self.state {
             SmbFileState::Ready | SmbFileState::Opening | SmbFileState::Reconnecting => {
-                if was_ready && self.send_close(cx.now).is_ok() {
+                if was_ready && self.send_close(flush, cx.now).is_ok() {
                     self.state = SmbFileState::Closing;
                 } else {
                     self.hang_up(driver);

@@ -2,6 +2,7 @@
 //! the next step; `steps.rs` has the table.
 
 use super::incoming::CONTROL_BYTES_MAX;
+use super::parts::IoPart;
 use super::steps::{ChannelBinding, SmbStep};
 use super::{FileContext, FileLoss, RemoteFile, SmbFileState, SmbGoal};
 use crate::auth::Logon;
@@ -9,7 +10,7 @@ use crate::crypto::keys::SessionKeys;
 use crate::event::SmbSink;
 use crate::options::{EncryptionChoice, SigningChoice};
 use crate::wire::files;
-use crate::wire::header::{MessageHeader, SmbCommand};
+use crate::wire::header::{MessageHeader, RELATED_FILE, SmbCommand};
 use crate::wire::logon::{LogonGoal, SessionSetup, Tree, session_setup, tree_connect};
 use crate::wire::negotiate::{Dialect, Negotiated};
 use crate::wire::status::Status;
@@ -67,11 +68,18 @@ impl RemoteFile {
         self.send_control(SmbCommand::Negotiate, now, |file, header| file.opening.offer.request(&header))
     }
 
-    pub(super) fn send_close(&mut self, now: Nanos) -> Result<(), FileLoss> {
+    /// With a FLUSH that leaves before it, in one message if there are credits for both.
+    pub(super) fn send_close(&mut self, flush: Option<IoPart>, now: Nanos) -> Result<(), FileLoss> {
         if self.tree.is_some() {
             return self.send_logoff(now);
         }
         self.step = SmbStep::Closing;
+        if let Some(part) = flush {
+            self.send_flush(part, now)?;
+            if self.relate(SmbCommand::Close, now, |header| files::close_or_flush(header, RELATED_FILE)) {
+                return Ok(());
+            }
+        }
         self.send_control(SmbCommand::Close, now, |file, header| files::close_or_flush(&header, file.file_id))
     }
 
@@ -88,6 +96,9 @@ impl RemoteFile {
     ) -> Result<(), FileLoss> {
         let header = MessageHeader::parse(message)?;
         let (status, now) = (header.status(), cx.now);
+        if !self.step.command().is_some_and(|command| header.is(command)) {
+            return Err(FileLoss::Protocol("an answer before that of an earlier request"));
+        }
         match self.step {
             SmbStep::Negotiating => self.negotiated(message, status, now),
             SmbStep::Challenged => self.challenged(message, header, now),
@@ -95,7 +106,7 @@ impl RemoteFile {
             SmbStep::TreeConnecting => self.tree_connected(message, status, now),
             SmbStep::Validating => self.validated(message, header, now),
             SmbStep::Creating => self.created(message, status, now),
-            SmbStep::Extending if status == Status::SUCCESS => self.send_query_size(now),
+            SmbStep::Extending if status == Status::SUCCESS => self.await_size(now),
             SmbStep::Sizing if status == Status::SUCCESS => {
                 self.size_bytes = files::queried_size(message)?;
                 self.open();
@@ -155,7 +166,7 @@ impl RemoteFile {
 
     fn challenged(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
         if header.status() != Status::MORE_PROCESSING_REQUIRED {
-            return Err(FileLoss::logon(header.status(), &self.user));
+            return Err(self.refused_logon(header.status()));
         }
         self.opening.preauth.add(message);
         self.session_id = header.session_id.get();
@@ -176,9 +187,13 @@ impl RemoteFile {
         Ok(())
     }
 
+    fn refused_logon(&self, status: Status) -> FileLoss {
+        if self.binding.is_some() { FileLoss::channel(status, &self.user) } else { FileLoss::logon(status, &self.user) }
+    }
+
     fn logged_on(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
         if header.status() != Status::SUCCESS {
-            return Err(FileLoss::logon(header.status(), &self.user));
+            return Err(self.refused_logon(header.status()));
         }
         let setup = SessionSetup::parse(message)?;
         self.previous_session_id = self.session_id;
@@ -299,11 +314,16 @@ impl RemoteFile {
         let durable = self.durable_context();
         self.send_control(SmbCommand::Create, now, |file, header| {
             files::create(&header, &file.address.path, file.open_mode(), durable)
-        })
+        })?;
+        if self.durable.is_reclaim && self.has_channel_sequence() {
+            self.relate(SmbCommand::QueryInfo, now, |header| files::query_size(header, RELATED_FILE));
+        }
+        Ok(())
     }
 
     fn created(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
         if status != Status::SUCCESS && self.is_refused_reclaim() {
+            self.drop_related();
             return self.send_create(now);
         }
         if status != Status::SUCCESS {
@@ -317,9 +337,11 @@ impl RemoteFile {
                 self.step = SmbStep::Extending;
                 self.send_control(SmbCommand::SetInfo, now, |file, header| {
                     files::set_size(&header, file.file_id, wanted)
-                })
+                })?;
+                self.relate(SmbCommand::QueryInfo, now, |header| files::query_size(header, RELATED_FILE));
+                Ok(())
             }
-            _ if self.durable.is_same && self.has_channel_sequence() => self.send_query_size(now),
+            _ if self.durable.is_same && self.has_channel_sequence() => self.await_size(now),
             _ => {
                 self.open();
                 Ok(())
@@ -327,8 +349,12 @@ impl RemoteFile {
         }
     }
 
-    fn send_query_size(&mut self, now: Nanos) -> Result<(), FileLoss> {
+    /// The size is asked for with the request before, or now.
+    fn await_size(&mut self, now: Nanos) -> Result<(), FileLoss> {
         self.step = SmbStep::Sizing;
+        if self.related.take().is_some() {
+            return Ok(());
+        }
         self.send_control(SmbCommand::QueryInfo, now, |file, header| files::query_size(&header, file.file_id))
     }
 

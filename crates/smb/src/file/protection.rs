@@ -5,12 +5,14 @@ use crate::crypto::sealing::{SealError, SealingKey};
 use crate::crypto::signing::{Sender, Signature, SigningKey};
 use crate::wire::HEADER_BYTES;
 use crate::wire::frame::{PREFIX_BYTES, prefix};
-use crate::wire::header::{FLAG_SIGNED, MessageHeader, SEALED_HEADER_BYTES, SIGNATURE_AT};
+use crate::wire::header::{
+    FLAG_SIGNED, MessageHeader, SEALED_HEADER_BYTES, SIGNATURE_AT, first_of_compound,
+};
 use crate::wire::negotiate::Negotiated;
 use linerate_io::{AttachedRegions, Outgoing, Seg};
 use zerocopy::FromBytes;
 
-/// A whole request that waits to be sent.
+/// A whole request, or a compound of them, that waits to be sent.
 #[derive(Debug)]
 pub(super) struct ControlMessage {
     pub(super) bytes: Vec<u8>,
@@ -77,7 +79,7 @@ impl Protection {
         opening.open(self.session_id, sealed)
     }
 
-    /// Appends a whole request.
+    /// Appends a whole request, or a compound of them, which is encrypted as one or signed one by one.
     pub(super) fn push_message(&mut self, out: &mut Outgoing, message: ControlMessage) {
         let ControlMessage { mut bytes, sender, sign } = message;
         if self.seals {
@@ -87,7 +89,13 @@ impl Protection {
             return;
         }
         if let Some(key) = self.signing.as_ref().filter(|_| sign || self.signs) {
-            sign_message(key, &mut bytes, sender);
+            let mut rest = &mut bytes[..];
+            while !rest.is_empty() {
+                let len = first_of_compound(rest).expect("a compound of our own");
+                let (first, others) = rest.split_at_mut(len);
+                sign_message(key, first, sender);
+                rest = others;
+            }
         }
         out.push_bytes(&plain_prefix(bytes.len()));
         out.push_bytes(&bytes);

@@ -9,11 +9,11 @@ use super::incoming::{CONTROL_BYTES_MAX, Incoming, ReadData};
 use super::steps::SmbStep;
 use super::tasks::{Purpose, SmbTask, TaskSlot};
 use super::{FileContext, FileLoss, RemoteFile};
-use crate::crypto::signing::Sender;
+use crate::crypto::signing::{Sender, Signature};
 use crate::event::{SmbIo, SmbIoError, SmbOp, SmbSink};
 use crate::wire::files;
 use crate::wire::frame::{HEAD_BYTES, MessagePart, is_sealed};
-use crate::wire::header::{MessageHeader, SIGNATURE_AT, SmbCommand, UNSOLICITED};
+use crate::wire::header::{MessageHeader, SIGNATURE_AT, SmbCommand, UNSOLICITED, first_of_compound};
 use crate::wire::part;
 use crate::wire::status::Status;
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Seg};
@@ -94,16 +94,16 @@ impl RemoteFile {
             Incoming::Sealed
         } else {
             let header = MessageHeader::parse(head)?;
-            self.check_protection(header)?;
-            match self.task_of(header)? {
-                None if header.is(SmbCommand::OplockBreak) && rest_len <= CONTROL_BYTES_MAX => {
-                    Incoming::Whole
-                }
-                None => Incoming::Ignored,
-                Some(task) => self.classify(head, header, task, rest_len)?,
+            if header.next_command.get() == 0 {
+                self.check_protection(header, head)?;
+                self.classify(head, header, rest_len)?
+            } else if rest_len <= CONTROL_BYTES_MAX {
+                Incoming::Compound
+            } else {
+                return Err(FileLoss::Protocol("a long compound of answers"));
             }
         };
-        if matches!(self.incoming, Incoming::Whole | Incoming::Sealed) {
+        if matches!(self.incoming, Incoming::Whole | Incoming::Compound | Incoming::Sealed) {
             self.scratch.clear();
             self.scratch.extend_from_slice(head);
         }
@@ -112,10 +112,15 @@ impl RemoteFile {
 
     /// Whether a message that is not encrypted may be, and may lack a signature. Starts to check the one that it has.
     #[inline]
-    fn check_protection(&mut self, header: &MessageHeader) -> Result<(), FileLoss> {
+    fn check_protection(&mut self, header: &MessageHeader, head: &[u8]) -> Result<(), FileLoss> {
         let (status, message_id) = (header.status(), header.message_id.get());
         if self.protection.seals {
             return Err(ended(status).unwrap_or(FileLoss::Protocol("it did not encrypt an answer")));
+        }
+        // Whichever key signs the refusal of a channel, this side does not have it yet.
+        let is_refused = self.step == SmbStep::LoggingOn && status != Status::SUCCESS;
+        if is_refused && self.binding.is_some() {
+            return Ok(());
         }
         // MS-SMB2 3.2.5.1.3: neither of them is signed.
         if status == Status::PENDING || message_id == UNSOLICITED {
@@ -123,7 +128,7 @@ impl RemoteFile {
         }
         match self.protection.verifier() {
             Some(key) if header.is_signed() => {
-                self.verifying = Some(key.start(self.reader.head(), message_id, Sender::Server));
+                self.verifying = Some(key.start(head, message_id, Sender::Server));
                 Ok(())
             }
             _ if self.protection.signs => {
@@ -136,9 +141,6 @@ impl RemoteFile {
     /// The request of an answer; None: the message answers no request.
     #[inline]
     fn task_of(&self, header: &MessageHeader) -> Result<Option<TaskSlot>, FileLoss> {
-        if header.next_command.get() != 0 {
-            return Err(FileLoss::Protocol("it compounded answers to single requests"));
-        }
         if header.message_id.get() == UNSOLICITED {
             return Ok(None);
         }
@@ -155,9 +157,12 @@ impl RemoteFile {
         &self,
         head: &[u8],
         header: &MessageHeader,
-        task: TaskSlot,
         rest_len: u32,
     ) -> Result<Incoming, FileLoss> {
+        let Some(task) = self.task_of(header)? else {
+            let is_break = header.is(SmbCommand::OplockBreak) && rest_len <= CONTROL_BYTES_MAX;
+            return Ok(if is_break { Incoming::Whole } else { Incoming::Ignored });
+        };
         if let Purpose::Io(part) = self.tasks.get(task).purpose
             && let SmbIo { op: SmbOp::Read(into), len_bytes, .. } = part.io
             && header.status() == Status::SUCCESS
@@ -183,7 +188,7 @@ impl RemoteFile {
         match &self.incoming {
             Incoming::Ignored => {}
             // Bounded by the reader's limit.
-            Incoming::Whole | Incoming::Sealed => self.scratch.extend_from_slice(bytes),
+            Incoming::Whole | Incoming::Compound | Incoming::Sealed => self.scratch.extend_from_slice(bytes),
             Incoming::Read(data) => data.store(bytes, offset, regions),
         }
     }
@@ -192,7 +197,8 @@ impl RemoteFile {
     #[inline]
     fn complete<S: SmbSink>(&mut self, cx: &mut FileContext<'_, S>) -> Result<(), FileLoss> {
         if self.verifying.is_some() {
-            self.check_signature()?;
+            let signature = self.reader.head()[SIGNATURE_AT].try_into().unwrap_or_default();
+            self.check_signature(&signature)?;
         }
         match std::mem::replace(&mut self.incoming, Incoming::Ignored) {
             Incoming::Ignored => Ok(()),
@@ -210,10 +216,16 @@ impl RemoteFile {
                 self.scratch = scratch;
                 result
             }
+            Incoming::Compound => {
+                let scratch = std::mem::take(&mut self.scratch);
+                let result = self.each(&scratch, false, cx);
+                self.scratch = scratch;
+                result
+            }
             Incoming::Sealed => {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 let result = match self.protection.open(&mut scratch) {
-                    Ok(message) => self.whole(message, cx),
+                    Ok(message) => self.each(message, true, cx),
                     Err(error) => Err(error.into()),
                 };
                 self.scratch = scratch;
@@ -222,9 +234,31 @@ impl RemoteFile {
         }
     }
 
-    fn check_signature(&mut self) -> Result<(), FileLoss> {
-        let signature = self.reader.head()[SIGNATURE_AT].try_into().unwrap_or_default();
-        let is_right = self.verifying.take().is_none_or(|signing| signing.matches(&signature));
+    /// The answers of a message. Those that were not encrypted together are signed one by one (MS-SMB2 3.2.5.1.3).
+    fn each<S: SmbSink>(
+        &mut self,
+        message: &[u8],
+        was_sealed: bool,
+        cx: &mut FileContext<'_, S>,
+    ) -> Result<(), FileLoss> {
+        let mut rest = message;
+        loop {
+            let (answer, others) = rest.split_at(first_of_compound(rest)?);
+            if !was_sealed {
+                let header = MessageHeader::parse(answer)?;
+                self.check_protection(header, answer)?;
+                self.check_signature(&header.signature)?;
+            }
+            self.whole(answer, cx)?;
+            if others.is_empty() {
+                return Ok(());
+            }
+            rest = others;
+        }
+    }
+
+    fn check_signature(&mut self, signature: &Signature) -> Result<(), FileLoss> {
+        let is_right = self.verifying.take().is_none_or(|signing| signing.matches(signature));
         let wrong =
             "the signature of an answer is wrong: the answer, or the negotiation, was changed on its way";
         if is_right { Ok(()) } else { Err(FileLoss::Protocol(wrong)) }
@@ -244,6 +278,10 @@ impl RemoteFile {
         }
         let task = *self.tasks.get(slot);
         match task.purpose {
+            Purpose::Dropped(_) => {
+                self.end(slot);
+                Ok(())
+            }
             Purpose::Control(command) => {
                 self.end(slot);
                 if self.is_of_caller(command) {

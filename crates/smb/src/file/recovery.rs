@@ -40,7 +40,7 @@ pub(super) struct DurableHandle {
     pub(super) granted: Option<DurableVersion>,
     create_guid: [u8; 16],
     /// The CREATE in flight claims it back.
-    is_reclaim: bool,
+    pub(super) is_reclaim: bool,
     /// The file was claimed back, and not opened again.
     pub(super) is_same: bool,
 }
@@ -124,6 +124,7 @@ impl RemoteFile {
         self.opening = FileOpening::new(&self.options, self.credentials.clone(), &self.address.host);
         self.opening.offer.client_guid = client_guid;
         self.step = SmbStep::Connecting;
+        self.related = None;
         self.heard = false;
         self.reader = MessageReader::new(CONTROL_BYTES_MAX);
         // The driver may still have the memory of the lost stream.

@@ -11,7 +11,7 @@ use super::{CreditWait, FileLoss, RemoteFile, SmbFileState};
 use crate::crypto::signing::Sender;
 use crate::event::{SmbIo, SmbOp};
 use crate::wire::files;
-use crate::wire::header::{MessageHeader, SmbCommand};
+use crate::wire::header::{MessageHeader, SmbCommand, compound};
 use linerate_io::{AttachedRegions, Driver, Nanos, Outgoing};
 use zerocopy::little_endian::{U32, U64};
 
@@ -153,8 +153,7 @@ impl RemoteFile {
         now: Nanos,
         make: impl FnOnce(&Self, MessageHeader) -> Vec<u8>,
     ) -> Result<(), FileLoss> {
-        let none = FileLoss::Credits { granted: self.credits.total(), needed: 1 };
-        let ticket = self.credits.take(1).ok_or(none)?;
+        let ticket = self.credits.take(1).ok_or_else(|| self.no_credit())?;
         let mut bytes = make(self, self.header(command, &ticket, false));
         // The key of the session signs the logon of a channel, which gives the channel its own.
         if command == SmbCommand::SessionSetup && self.binding.is_some() {
@@ -169,6 +168,51 @@ impl RemoteFile {
         self.control.push(ControlMessage { bytes, sender: Sender::Client, sign });
         self.tasks.insert(SmbTask::new(ticket, Purpose::Control(command), now));
         Ok(())
+    }
+
+    /// Queues a FLUSH of the caller beside the requests of closing.
+    pub(super) fn send_flush(&mut self, part: IoPart, now: Nanos) -> Result<(), FileLoss> {
+        let Some(ticket) = self.credits.take(1) else {
+            self.queue.push_back(part);
+            return Err(self.no_credit());
+        };
+        let header = self.header(SmbCommand::Flush, &ticket, part.is_replay);
+        let bytes = files::close_or_flush(&header, self.file_id);
+        self.control.push(ControlMessage { bytes, sender: Sender::Client, sign: false });
+        self.tasks.insert(SmbTask::new(ticket, Purpose::Io(part), now));
+        Ok(())
+    }
+
+    /// Adds a request about the same file to the one that was queued last (MS-SMB2 3.2.4.1.4). Returns whether it did: not
+    /// without a credit.
+    pub(super) fn relate(
+        &mut self,
+        command: SmbCommand,
+        now: Nanos,
+        make: impl FnOnce(&MessageHeader) -> Vec<u8>,
+    ) -> bool {
+        let has_space = self.tasks.has_space(self.credits.next_message_id());
+        let Some(ticket) = has_space.then(|| self.credits.take(1)).flatten() else { return false };
+        let mut header = self.header(command, &ticket, false);
+        header.set_related();
+        let bytes = make(&header);
+        let last = self.control.last_mut().expect("a request is related to one that waits to be sent");
+        compound(&mut last.bytes, &bytes);
+        self.tasks.insert(SmbTask::new(ticket, Purpose::Control(command), now));
+        self.related = Some(ticket.message_id);
+        true
+    }
+
+    /// The request of the step failed, and so does the one that is related to it.
+    pub(super) fn drop_related(&mut self) {
+        if let Some(slot) = self.related.take().and_then(|id| self.tasks.find(id)) {
+            let task = self.tasks.get_mut(slot);
+            task.purpose = Purpose::Dropped(task.command());
+        }
+    }
+
+    fn no_credit(&self) -> FileLoss {
+        FileLoss::Credits { granted: self.credits.total(), needed: 1 }
     }
 
     /// Queues a CANCEL (MS-SMB2 3.2.4.24): it costs no credit, and has the number of the request that it cancels.

@@ -1,4 +1,5 @@
-//! The steps of opening and closing a file, and the values that they need.
+//! The steps of opening and closing a file, and the values that they need. A QUERY_INFO behind a CREATE or a SET_INFO
+//! is in one message with it, and so is a CLOSE with the FLUSH that waits, if there are credits for both.
 //!
 //! | step | request in flight | next |
 //! | --- | --- | --- |
@@ -24,6 +25,7 @@ use crate::credentials::SmbCredentials;
 use crate::crypto::keys::{PreauthHash, SessionKeys};
 use crate::options::{SigningChoice, SmbOptions};
 use crate::wire::body::OpenId;
+use crate::wire::header::SmbCommand;
 use crate::wire::negotiate::{Dialect, SmbOffer};
 
 /// See the module text.
@@ -45,6 +47,25 @@ pub(super) enum SmbStep {
     Open,
     Closing,
     LoggingOff,
+}
+
+impl SmbStep {
+    /// The command whose answer it waits for.
+    pub(super) fn command(self) -> Option<SmbCommand> {
+        Some(match self {
+            Self::Connecting | Self::Open => return None,
+            Self::Negotiating => SmbCommand::Negotiate,
+            Self::Challenged | Self::LoggingOn => SmbCommand::SessionSetup,
+            Self::TreeConnecting => SmbCommand::TreeConnect,
+            Self::Validating | Self::Binding | Self::Listing => SmbCommand::Ioctl,
+            Self::Creating | Self::CreatingPipe => SmbCommand::Create,
+            Self::Extending => SmbCommand::SetInfo,
+            Self::Sizing => SmbCommand::QueryInfo,
+            Self::Fetching => SmbCommand::Read,
+            Self::Closing => SmbCommand::Close,
+            Self::LoggingOff => SmbCommand::Logoff,
+        })
+    }
 }
 
 /// Values that are needed until the file is open.

@@ -23,6 +23,8 @@ pub(super) enum Purpose {
     Io(IoPart),
     /// A step of opening or closing, or an ECHO.
     Control(SmbCommand),
+    /// A step behind one that failed: its answer says nothing.
+    Dropped(SmbCommand),
 }
 
 /// A request in flight.
@@ -53,7 +55,7 @@ impl SmbTask {
     pub(super) fn io_part(&self) -> Option<IoPart> {
         match self.purpose {
             Purpose::Io(part) => Some(part),
-            Purpose::Control(_) => None,
+            Purpose::Control(_) | Purpose::Dropped(_) => None,
         }
     }
 
@@ -61,7 +63,7 @@ impl SmbTask {
     pub(super) fn command(&self) -> SmbCommand {
         match self.purpose {
             Purpose::Io(part) => part.io.op.command(),
-            Purpose::Control(command) => command,
+            Purpose::Control(command) | Purpose::Dropped(command) => command,
         }
     }
 }

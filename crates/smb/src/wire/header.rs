@@ -1,4 +1,4 @@
-//! The header of a message (MS-SMB2 2.2.1) and the header of an encrypted message (2.2.41).
+//! The header of a message (MS-SMB2 2.2.1), compounds of messages, and the header of an encrypted message (2.2.41).
 
 use super::status::Status;
 use super::{HEADER_BYTES, WireError};
@@ -20,10 +20,38 @@ pub const UNSOLICITED: u64 = u64::MAX;
 pub const FLAG_RESPONSE: u32 = 0x1;
 /// The header has an `AsyncId` instead of a `TreeId`.
 pub const FLAG_ASYNC: u32 = 0x2;
+/// The message is about the file of the one before it in its compound.
+pub const FLAG_RELATED: u32 = 0x4;
 /// The message is signed.
 pub const FLAG_SIGNED: u32 = 0x8;
 /// The request was sent before; of dialects 3.x.
 pub const FLAG_REPLAY: u32 = 0x2000_0000;
+
+/// The `FileId` of a related request: that of the request before it.
+pub const RELATED_FILE: [u8; 16] = [0xFF; 16];
+/// Messages of a compound begin at multiples of this.
+const COMPOUND_ALIGNMENT: usize = 8;
+
+/// Bytes of the first message of a compound, with its padding. A single message is a compound of one.
+pub fn first_of_compound(compound: &[u8]) -> Result<usize, WireError> {
+    let (header, _) = MessageHeader::ref_from_prefix(compound).map_err(|_| WireError::TooShort)?;
+    let (next, least) = (header.next_command.get() as usize, HEADER_BYTES);
+    let most = compound.len() - least;
+    match next {
+        0 => Ok(compound.len()),
+        next if (least..=most).contains(&next) && next % COMPOUND_ALIGNMENT == 0 => Ok(next),
+        _ => Err(WireError::Range),
+    }
+}
+
+/// Makes a compound of two whole messages (MS-SMB2 3.2.4.1.4).
+pub fn compound(first: &mut Vec<u8>, second: &[u8]) {
+    first.resize(first.len().next_multiple_of(COMPOUND_ALIGNMENT), 0);
+    let next = U32::new(first.len() as u32);
+    let (header, _) = MessageHeader::mut_from_prefix(first).expect("a message starts with a header");
+    header.next_command = next;
+    first.extend_from_slice(second);
+}
 
 /// Commands (MS-SMB2 2.2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +213,11 @@ impl MessageHeader {
     /// Whether the request was sent before.
     pub fn is_replay(&self) -> bool {
         self.flags.get() & FLAG_REPLAY != 0
+    }
+
+    /// Makes it about the file of the message before it in its compound.
+    pub fn set_related(&mut self) {
+        self.flags = U32::new(self.flags.get() | FLAG_RELATED);
     }
 
     /// Whether the message is the answer to a command.

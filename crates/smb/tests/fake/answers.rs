@@ -77,6 +77,7 @@ impl Answers {
             flags: U32::new(FLAG_RESPONSE),
             session_id: U64::new(7),
             tree_id: U32::new(3),
+            next_command: U32::new(0),
             ..asked.header
         };
         let message = message(&header, body, rest);

@@ -10,8 +10,11 @@ pub(crate) mod sequence;
 
 pub(crate) use answers::{Answers, Asked, Disk, FILE_BYTES};
 use linerate_smb::wire::body::ErrorResponse;
+use linerate_smb::wire::frame::prefix;
+use linerate_smb::wire::header::{compound, first_of_compound};
 use linerate_smb::wire::status::Status;
 use linerate_smb::{SmbAddress, SmbCredentials, SmbDisk, SmbMode, SmbOptions, SmbToolError};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::{Deref, DerefMut};
@@ -27,6 +30,13 @@ pub(crate) struct Fake {
 pub(crate) struct Peer {
     stream: TcpStream,
     answers: Answers,
+    /// Requests of a compound that were not read yet.
+    unread: VecDeque<Asked>,
+    /// Answers to requests of a compound are joined too.
+    pub(crate) joins_answers: bool,
+    joined: Vec<u8>,
+    /// Compounds of requests that came.
+    pub(crate) compounds: Vec<Vec<u16>>,
 }
 
 impl Deref for Peer {
@@ -53,7 +63,7 @@ impl Fake {
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let _ = stream.set_nodelay(true);
-                let mut peer = Peer { stream, answers: Answers::new(Arc::clone(&shared)) };
+                let mut peer = Peer::new(stream, Answers::new(Arc::clone(&shared)));
                 let _ = script(&mut peer);
             }
         });
@@ -83,16 +93,42 @@ impl Fake {
 }
 
 impl Peer {
+    fn new(stream: TcpStream, answers: Answers) -> Self {
+        let (unread, joined, compounds) = (VecDeque::new(), Vec::new(), Vec::new());
+        Self { stream, answers, unread, joins_answers: false, joined, compounds }
+    }
+
+    /// The next request, also of a compound.
     pub(crate) fn read(&mut self) -> io::Result<Asked> {
-        let mut len = [0; 4];
-        self.stream.read_exact(&mut len)?;
-        let mut message = vec![0; u32::from_be_bytes(len) as usize];
-        self.stream.read_exact(&mut message)?;
-        Asked::of(message).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        if self.unread.is_empty() {
+            let mut len = [0; 4];
+            self.stream.read_exact(&mut len)?;
+            let mut message = vec![0; u32::from_be_bytes(len) as usize];
+            self.stream.read_exact(&mut message)?;
+            self.unread = compound_of(&message).ok_or(io::ErrorKind::InvalidData)?;
+            if self.unread.len() > 1 {
+                self.compounds.push(self.unread.iter().map(Asked::command).collect());
+            }
+        }
+        self.unread.pop_front().ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        let is_of_compound = !self.unread.is_empty() || !self.joined.is_empty();
+        if !self.joins_answers || !is_of_compound {
+            return self.stream.write_all(bytes);
+        }
+        if self.joined.is_empty() {
+            self.joined = bytes[4..].to_vec();
+        } else {
+            compound(&mut self.joined, &bytes[4..]);
+        }
+        if self.unread.is_empty() {
+            let joined = std::mem::take(&mut self.joined);
+            self.stream.write_all(&prefix(joined.len()).unwrap())?;
+            self.stream.write_all(&joined)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn send<T: linerate_smb::wire::Body>(
@@ -153,4 +189,15 @@ impl Peer {
         self.stream.set_nonblocking(false).unwrap();
         found
     }
+}
+
+/// The requests of a message, each with its padding; None: it is malformed.
+fn compound_of(message: &[u8]) -> Option<VecDeque<Asked>> {
+    let (mut found, mut rest) = (VecDeque::new(), message);
+    while !rest.is_empty() {
+        let (first, others) = rest.split_at(first_of_compound(rest).ok()?);
+        found.push_back(Asked::of(first.to_vec())?);
+        rest = others;
+    }
+    Some(found)
 }
