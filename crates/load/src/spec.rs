@@ -292,6 +292,9 @@ pub struct StreamSpec {
     /// Finished after so many bytes on each volume; the run ends when all streams that stop have ended.
     #[serde(default)]
     pub stop_after_bytes: Option<u64>,
+    /// As `stop_after_bytes`, in percent of its part of each volume: 200 is twice as many bytes as it has.
+    #[serde(default)]
+    pub stop_after_percent: Option<f64>,
     /// A stream of writes that stops then reads back, once, all that it wrote. Needs verify.
     #[serde(default)]
     pub read_back: bool,
@@ -313,7 +316,12 @@ pub struct StreamSpec {
 impl StreamSpec {
     /// Whether it ends by itself.
     pub(crate) fn stops(&self) -> bool {
-        self.stop_at_end || self.stop_after_bytes.is_some() || self.trace.is_some()
+        self.stop_at_end || self.stops_after_an_amount() || self.trace.is_some()
+    }
+
+    /// Whether it ends when it has moved so many bytes.
+    pub(crate) fn stops_after_an_amount(&self) -> bool {
+        self.stop_after_bytes.is_some() || self.stop_after_percent.is_some()
     }
 }
 

@@ -76,7 +76,11 @@ impl Sequence {
         block_bytes: u32,
     ) -> Result<Self, PlaceError> {
         let rng = Rng::new(seed, stream, volume, Use::Shots);
-        let limit_bytes = spec.stop_after_bytes.unwrap_or(u64::MAX);
+        let address = Address::new(spec, volume_bytes, block_bytes)?;
+        let limit_bytes = match spec.stop_after_percent {
+            Some(percent) => ((address.part_bytes() as f64 * percent / 100.0) as u64).max(1),
+            None => spec.stop_after_bytes.unwrap_or(u64::MAX),
+        };
         let amount = || Amount {
             limit_bytes,
             left_bytes: limit_bytes,
@@ -84,11 +88,11 @@ impl Sequence {
             first_rng: rng.clone(),
         };
         Ok(Self {
-            amount: (spec.read_back || spec.stop_after_bytes.is_some()).then(|| Box::new(amount())),
+            amount: (spec.read_back || spec.stops_after_an_amount()).then(|| Box::new(amount())),
             reads: Chance::percent(spec.read_percent),
             sizes: Sizes::new(&spec.sizes),
             write_sizes: spec.write_sizes.as_ref().map(|sizes| Box::new(Sizes::new(sizes))),
-            address: Address::new(spec, volume_bytes, block_bytes)?,
+            address,
             mix: mix_of(&spec.mix),
             rng,
             replay: None,

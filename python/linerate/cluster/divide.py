@@ -135,6 +135,9 @@ def _part(spec: RunSpec, host: str, number: int, share: float, urls: Volumes | N
                 "stop_after_bytes": (
                     max(1, round(stream.stop_after_bytes * share)) if stream.stop_after_bytes else None
                 ),
+                "stop_after_percent": stream.stop_after_percent * share
+                if stream.stop_after_percent
+                else None,
             }
         )
         for stream in spec.streams

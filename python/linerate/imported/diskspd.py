@@ -62,8 +62,7 @@ def _parsed(source: SourceText) -> Element:
     def refuse(line: int, what: str) -> UserError:
         return source.refuse(line, what, _HINT)
 
-    content = source.text.encode("utf-8", "replace")
-    return read_elements(content, refuse, depth_max=_DEPTH_MAX, elements_max=_ELEMENTS_MAX, encoding="utf-8")
+    return read_elements(source.text, refuse, depth_max=_DEPTH_MAX, elements_max=_ELEMENTS_MAX)
 
 
 def _time(text: str) -> datetime | None:

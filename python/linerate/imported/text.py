@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.errors import UserError
-from linerate.workload.diskspd.windows_text import text_of
+from linerate.workload.text import text_of
 
 FILE_BYTES_MAX = 256 << 20
 LINE_CHARACTERS_MAX = 1 << 20
@@ -103,5 +103,4 @@ def read_source(path: Path) -> SourceText:
     text = text_of(path, content)
     if not text.strip():
         raise UserError(f"{path}: the file is empty", "did the tool end before it wrote its results?")
-    plain = text.replace("\r\n", "\n").replace("\r", "\n")
-    return SourceText(path, hashlib.sha256(content).hexdigest(), plain)
+    return SourceText(path, hashlib.sha256(content).hexdigest(), text)

@@ -12,6 +12,8 @@ from linerate.errors import UserError
 from linerate.workload.plan import FileNotice
 
 _MOST_SHOWN = 20
+_ERRORS_MAX = 1000
+"""A file with so many errors is not read further."""
 _TEXT_SHOWN = 60
 
 
@@ -40,11 +42,13 @@ class Problems:
     _noted: set[FileNotice | tuple[str, str]] = field(default_factory=set)
 
     def error(self, place: SourceLocation, what: str, accepted: str = "") -> None:
-        """Notes that `what` is wrong; `accepted` says what is right."""
+        """Notes that `what` is wrong; `accepted` says what is right. Raises UserError for one too many."""
         entry = (f"{place}: {what}", accepted)
         if entry not in self._noted:
             self._noted.add(entry)
             self.errors.append(entry)
+            if len(self.errors) == _ERRORS_MAX:
+                self.raise_if_any()
 
     def notice(self, place: SourceLocation, message: str) -> None:
         """Notes something that was read otherwise than its author may expect."""

@@ -346,8 +346,8 @@ class HitArea(FrozenSpec):
 
 
 _RARE = (
-    *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes", "read_back"),
-    *("think_time", "dedup", "trace", "distribution", "mix"),
+    *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes"),
+    *("stop_after_percent", "read_back", "think_time", "dedup", "trace", "distribution", "mix"),
 )
 """Keys of a stream that few workload files use."""
 
@@ -434,6 +434,8 @@ class StreamSpec(FrozenSpec):
     """So many I/Os follow each other from each random place."""
     stop_after_bytes: PositiveInt | None = None
     """Finished after so many bytes on each volume; the run ends when all streams that stop have ended."""
+    stop_after_percent: PositiveFloat | None = None
+    """The same in percent of its part of each volume; 200: twice as many bytes as it has."""
     read_back: bool = False
     """A stream of writes that stops then reads back, once, all that it wrote; needs `verify`."""
     think_time: ThinkTime | None = None

@@ -16,15 +16,24 @@ from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 
 Model = TypeVar("Model", bound=BaseModel)
+_FILE_BYTES_MAX = 16 << 20
+_KEY_PARTS_MAX = 64
+_LONG_KEY = re.compile(rf"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS_MAX}}}")
+"""Of keys with very many parts tomllib takes time and memory by their square."""
 
 
 def read_text(path: Path, kind: str) -> str:
     """The text of a file; `kind` says what it should be. Raises UserError."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
+        if len(content) > _FILE_BYTES_MAX:
+            raise UserError(f"{path}: larger than {_FILE_BYTES_MAX >> 20} MiB", f"give the path of a {kind}")
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"
         raise UserError(f"{path}: {reason}", f"give the path of a {kind}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def checked(text: str, shown: str, model: type[Model], kind: str, problems: Problems) -> Model:
@@ -54,6 +63,9 @@ def key_text(key: Key) -> str:
 
 
 def _parsed(text: str, shown: str, kind: str) -> dict[str, Any]:
+    if (found := _LONG_KEY.search(text)) is not None:
+        place = SourceLocation(shown, text.count("\n", 0, found.start()) + 1)
+        raise UserError(f"{place}: a key of more than {_KEY_PARTS_MAX} parts", f"the file must be a {kind}")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

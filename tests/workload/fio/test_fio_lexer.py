@@ -107,9 +107,10 @@ BAD = {
     "no value": (b"[a]\nbs=\n", "w.fio:2: bs=: no value"),
     "a keyword alone that needs a value": (b"[a]\nbs\n", "w.fio:2: bs: no value"),
     "two words": (b"[a]\nrw read\n", "w.fio:2: rw read: not keyword=value"),
-    "latin-1": (b"[a]\nrw=read\ndescription=gr\xfc\xdfe\n", "w.fio:3: byte 0xfc is not UTF-8 text"),
-    "a cut character": (b"[a]\nrw=read\ndescription=\xe2\x82", "w.fio:3: byte 0xe2 is not UTF-8 text"),
-    "UTF-16": ("[a]\nrw=read\n".encode("utf-16"), "w.fio: the text is UTF-16"),
+    "UTF-16 without its mark": (
+        "[a]\nrw=read\n".encode("utf-16-le"),
+        "w.fio:1: NUL bytes: UTF-16 without its mark",
+    ),
     "a NUL": (b"[a]\nrw=re\0ad\n", "w.fio:2: a NUL byte"),
     "a variable without value": (b"[a]\nsize=${NO_SUCH_NAME_1}\n", "w.fio:2: ${NO_SUCH_NAME_1} has no value"),
     "an open variable": (b"[a]\nnumjobs=${HOME\n", "w.fio:2: numjobs=${HOME: not a whole number"),

@@ -14,6 +14,8 @@ const OUTSTANDING_MAX: u32 = 65_536;
 const SIZE_MAX: u32 = 1 << 30;
 /// A year: keeps every time far from the end of a 64-bit nanosecond clock.
 const SECONDS_MAX: f64 = 366.0 * 86_400.0;
+/// Most of an amount in percent of a part of a volume.
+const STOP_PERCENT_MAX: f64 = 1e15;
 
 impl RunSpec {
     /// Reads the JSON form and validates it.
@@ -244,7 +246,18 @@ impl StreamSpec {
         require(
             !self.read_back || (self.stops() && self.read_percent == 0.0),
             &format!("{key}.read_back"),
-            "only of a stream of writes with stop_at_end or stop_after_bytes",
+            "only of a stream of writes with stop_at_end, stop_after_bytes or stop_after_percent",
+        )?;
+        between(
+            &format!("{key}.stop_after_percent"),
+            self.stop_after_percent.unwrap_or(100.0),
+            1e-6,
+            STOP_PERCENT_MAX,
+        )?;
+        require(
+            self.stop_after_bytes.is_none() || self.stop_after_percent.is_none(),
+            &format!("{key}.stop_after_percent"),
+            "not beside stop_after_bytes",
         )?;
         require(self.stop_after_bytes != Some(0), &format!("{key}.stop_after_bytes"), "must not be 0")?;
         require(

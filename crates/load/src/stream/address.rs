@@ -111,6 +111,11 @@ impl Address {
         })
     }
 
+    /// The bytes of its part of the volume, without a hit area.
+    pub(crate) fn part_bytes(&self) -> u64 {
+        self.area.len()
+    }
+
     /// The place of the next I/O of up to `size` bytes: offset in the volume and size (smaller only for the last piece
     /// before an end where the stream stops). `None`: the stream has reached its end on this volume.
     pub(crate) fn draw(&mut self, size: u32, is_read: bool, rng: &mut Rng) -> Option<(u64, u32)> {

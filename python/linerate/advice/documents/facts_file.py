@@ -14,6 +14,7 @@ from linerate.advice.windows.read import SCHEMA as WINDOWS
 from linerate.advice.windows.read import read_windows
 from linerate.errors import UserError
 from linerate.model import Model
+from linerate.workload.text import text_of
 
 SCHEMA = "linerate.facts/1"
 _FILE_BYTES_MAX = 32 << 20
@@ -120,10 +121,8 @@ def _parsed(path: Path) -> Mapping[str, Any]:
         raise UserError(f"{path}: {error.strerror}", _HINT) from error
     if len(data) > _FILE_BYTES_MAX:
         raise UserError(f"{path}: larger than {_FILE_BYTES_MAX >> 20} MiB", _HINT)
-    # Windows PowerShell 5 redirects to UTF-16.
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        document = json.loads(data.decode(encoding))
+        document = json.loads(text_of(path, data))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON", _HINT) from error
     if not isinstance(document, dict):

@@ -42,18 +42,15 @@ class Element:
         return found.text.strip() if found is not None else ""
 
 
-def read_elements(
-    content: bytes, refuse: Refuse, *, depth_max: int, elements_max: int, encoding: str | None = None
-) -> Element:
-    """The root of a file.
+def read_elements(text: str, refuse: Refuse, *, depth_max: int, elements_max: int) -> Element:
+    """The root of a file whose text was decoded, whatever encoding it declares.
 
-    `encoding`: that of the content, whatever its declaration says; None: as declared. Raises what `refuse` gives for
-    content that is no XML, or beyond a limit.
+    Raises what `refuse` gives for a text that is no XML, or beyond a limit.
     """
     top = Element("", 0)
     open_elements = [top]
     count = itertools.count(1)
-    parser = expat.ParserCreate(encoding=encoding)
+    parser = expat.ParserCreate(encoding="utf-8")
 
     def wrong(what: str) -> UserError:
         return refuse(parser.CurrentLineNumber, what)
@@ -82,7 +79,7 @@ def read_elements(
     parser.StartElementHandler, parser.EndElementHandler = begin, end
     parser.CharacterDataHandler = more
     try:
-        parser.Parse(content, True)
+        parser.Parse(text.encode(), True)
     except expat.ExpatError as error:
         raise wrong(f"no XML: {expat.ErrorString(error.code)}") from error
     return top.children[0]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.diskspd.tables import ToolName
-from linerate.workload.diskspd.windows_text import text_of, text_of_head
 from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.text import text_of, text_of_head
 
 FILE_BYTES_MAX = 16 << 20
 LINE_CHARACTERS_MAX = 32_768
@@ -196,7 +196,7 @@ def _unrolled(line: str) -> Iterator[str]:
 
 def _counted(items: str) -> Iterator[str]:
     """The values of `for /l`: first, step, last."""
-    numbers = re.fullmatch(r"\s*(-?\d+)[\s,]+(-?\d+)[\s,]+(-?\d+)\s*", items)
+    numbers = re.fullmatch(r"\s*(-?\d{1,18})[\s,]+(-?\d{1,18})[\s,]+(-?\d{1,18})\s*", items)
     if numbers is None or not int(numbers[2]):
         return
     first, step, last = (int(number) for number in numbers.groups())
@@ -220,16 +220,17 @@ def _filled(line: str, values: Mapping[str, str]) -> str:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Words up to the end of the command: quotes hold blanks together, and `>`, `|`, `&`, `;` end it."""
+    """Words up to the end of the command: quotes hold blanks together, and `>`, `|`, `&`, `;` end it. So does a `}`
+    that closes the block around it."""
     words: list[str] = []
-    word, quote = "", ""
+    word, quote, depth = "", "", 0
     for character in text + " ":
         if quote:
             quote = "" if character == quote else quote
             word += "" if not quote else character
         elif character in "\"'":
             quote = character
-        elif _WORD_END.match(character):
+        elif _WORD_END.match(character) or (character == "}" and not depth):
             if word and not word.isdigit():  # `2>` is a redirection as a whole
                 words.append(word)
             word = ""
@@ -239,6 +240,7 @@ def _words(text: str) -> tuple[str, ...]:
                 words.append(word)
             word = ""
         else:
+            depth += (character == "{") - (character == "}")
             word += character
     if word := word.strip():  # behind the last quote, which closes that of a whole command
         words.append(word)

@@ -15,8 +15,8 @@ from typing import Literal
 from linerate.errors import UserError
 from linerate.workload.diskspd.elements import Element, read_elements
 from linerate.workload.diskspd.lexer import CommandLine, read_bytes
-from linerate.workload.diskspd.windows_text import text_of_head
 from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.text import text_of, text_of_head
 
 _DEPTH_MAX = 16
 _ELEMENTS_MAX = 100_000
@@ -91,7 +91,8 @@ def _parsed(path: Path) -> Element:
     def refuse(line: int, what: str) -> UserError:
         return UserError(f"{path}:{line}: {what}", "write a profile as diskspd -Rpxml does")
 
-    return read_elements(read_bytes(path), refuse, depth_max=_DEPTH_MAX, elements_max=_ELEMENTS_MAX)
+    text = text_of(path, read_bytes(path))
+    return read_elements(text, refuse, depth_max=_DEPTH_MAX, elements_max=_ELEMENTS_MAX)
 
 
 class _Reader:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from linerate.errors import UserError
 from linerate.workload.diskspd.distribution import DistributionError, read_distribution
-from linerate.workload.diskspd.lexer import CommandLine
+from linerate.workload.diskspd.lexer import CommandLine, read_bytes
 from linerate.workload.diskspd.refused import why_refused
 from linerate.workload.diskspd.tables import (
     EXCLUSIVE,
@@ -21,6 +22,7 @@ from linerate.workload.diskspd.tables import (
 )
 from linerate.workload.problems import Problems, SourceLocation, shorten
 from linerate.workload.spec import PlaceDistribution
+from linerate.workload.text import text_of
 from linerate.workload.units import size_text
 
 SECTOR_BYTES = 512
@@ -175,6 +177,7 @@ class _Reader:
             self._error(f"-k{shorten(direction)}", "write -kR or -kW")
         if direction and "read_percent" in self._values:
             self._error("-k with -T", "write one of them")
+        order = "sequential" if order == "1" else order  # stripes of one block
         if order not in ("random", "sequential"):
             what = f"-f{shorten(order)}" if order else "no -f, which means stripes of 64 blocks"
             self._error(f"{what}: stripes are not made", "write -frandom or -fsequential")
@@ -412,9 +415,9 @@ def _of_parameter_file(command: CommandLine, name: str, problems: Problems) -> I
     folder = Path(command.place.path).parent if command.place.line else Path()
     path = folder / name.replace("\\", "/")
     try:
-        lines = path.read_bytes()[: 1 << 20].decode("utf-8-sig", "replace").splitlines()
-    except OSError as error:
-        problems.error(command.place, f"-F{name}: {path}: {error.strerror}", "put the parameter file there")
+        lines = text_of(path, read_bytes(path)).splitlines()
+    except UserError as error:
+        problems.error(command.place, f"-F{name}: {error.message}", error.hint)
         return
     for number, line in enumerate(lines, start=1):
         place = SourceLocation(str(path), number)

@@ -107,7 +107,7 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("sqlio", "k", ValueForm.LETTERS, "direction", "`R` reads (default) or `W` writes"),
     _does("sqlio", "T", ValueForm.PERCENT, "read_percent", "share of reads (sqlio2)"),
     _does("sqlio", "s", ValueForm.NUMBER, "duration_s", "measured time (30)"),
-    _does("sqlio", "f", ValueForm.ANYTHING, "order", "`random` or `sequential`; stripes are refused"),
+    _does("sqlio", "f", ValueForm.ANYTHING, "order", "`random`, `sequential` or `1` (the same); stripes are refused"),
     _does("sqlio", "b", ValueForm.NUMBER, "size_kib", "size of an I/O in KiB (2)"),
     _does("sqlio", "o", ValueForm.NUMBER, "outstanding", "I/Os in flight per thread and file (1)"),
     _does("sqlio", "t", ValueForm.NUMBER, "threads", "threads per file (1)"),

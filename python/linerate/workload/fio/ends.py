@@ -21,11 +21,19 @@ from linerate.workload.spec import RunLimits, SizeMix, Sizes, StreamSpec
 @dataclass(frozen=True, slots=True)
 class JobStream:
     """A stream that a job became. amount_bytes: what it moves on each of its volumes if no time ends it; None: the size
-    of the file says it."""
+    of the file says it. amount_percent: that in percent of the part of the file that it uses; None: not known."""
 
     job: FioJob
     spec: StreamSpec
     amount_bytes: int | None
+    amount_percent: float | None
+
+
+def percent_of(use: Use) -> float | None:
+    """What all copies of a use move on its file if its size says it, in percent of their part; None: not known."""
+    if use.job.load.skip_bytes:
+        return None
+    return 100.0 * use.job.loops * use.copies
 
 
 def amount_of(use: Use) -> int | None:
@@ -74,7 +82,7 @@ def with_ends(streams: Sequence[JobStream], problems: Problems) -> tuple[list[St
         what = f"[{first.name}]: exitall is not supported for jobs that end after an amount"
         problems.error(first.place, what, "write time_based and runtime=")
         return None
-    unknown = [stream for stream in streams if stream.amount_bytes is None and not _is_one_pass(stream.job)]
+    unknown = [stream for stream in streams if not _is_known(stream)]
     if unknown:
         return _without_ends(streams, unknown[0].job, problems)
     if first.ramp_s:
@@ -86,7 +94,15 @@ def _with_end(stream: JobStream) -> StreamSpec:
     back = {"read_back": stream.job.load.verify is VerifyUse.READ_BACK}
     if _is_one_pass(stream.job):
         return stream.spec.model_copy(update={"stop_at_end": True, **back})
+    if stream.amount_bytes is None:
+        return stream.spec.model_copy(update={"stop_after_percent": stream.amount_percent, **back})
     return stream.spec.model_copy(update={"stop_after_bytes": stream.amount_bytes, **back})
+
+
+def _is_known(stream: JobStream) -> bool:
+    """Whether it is known when it ends. Behind a warm-up the bytes must be known."""
+    by_percent = stream.amount_percent is not None and not stream.job.ramp_s
+    return stream.amount_bytes is not None or by_percent or _is_one_pass(stream.job)
 
 
 def _is_one_pass(job: FioJob) -> bool:

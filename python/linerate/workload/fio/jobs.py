@@ -120,7 +120,7 @@ def _read_job(section: JobSection, options: SectionOptions) -> FioJob:
         copies=options.number("numjobs", 1, 1, _COPIES_MAX),
         stonewall=options.flag("stonewall"),
         runtime_s=options.value("runtime", time_s, 0.0) or None,
-        time_based=options.flag("time_based"),
+        time_based=_is_time_based(options),
         ramp_s=options.value("ramp_time", time_s, 0.0),
         delay_s=options.value("startdelay", time_s, 0.0),
         io_bytes=options.value("io_size", options.size, 0) or None,
@@ -133,6 +133,13 @@ def _read_job(section: JobSection, options: SectionOptions) -> FioJob:
         start_commands=options.command("exec_prerun"),
         end_commands=options.command("exec_postrun"),
     )
+
+
+def _is_time_based(options: SectionOptions) -> bool:
+    if not options.flag("time_based") or options.is_on("runtime"):
+        return options.flag("time_based")
+    options.notice("time_based", "no effect without runtime=, as in fio: the job ends by its size")
+    return False
 
 
 def _files(options: SectionOptions) -> JobFiles:

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.text import text_of
 
 LINE_BYTES_MAX = 8192
 """fio's limit."""
@@ -81,24 +82,14 @@ def read_sections(path: Path, substitutions: Mapping[str, str], problems: Proble
 
 
 def _text_of(path: Path, shown: str) -> str:
-    """The file's text. Raises UserError, with the line, for bytes that are not UTF-8 text."""
+    """The file's text. Raises UserError for what is no text."""
     try:
         if path.stat().st_size > _FILE_BYTES_MAX:
             raise UserError(f"{shown}: larger than 64 MiB", "give a fio job file")
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"{shown}: {error.strerror or error}", "give the path of a fio job file") from error
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UserError(f"{shown}: the text is UTF-16", "save it as UTF-8")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        what = f"{shown}:{line}: byte 0x{content[error.start]:02x} is not UTF-8 text"
-        raise UserError(what, "save the file as UTF-8") from error
-    if (at := text.find("\0")) >= 0:
-        raise UserError(f"{shown}:{text.count(chr(10), 0, at) + 1}: a NUL byte", "give a text file")
-    return text
+    return text_of(shown, content)
 
 
 class _Reader:

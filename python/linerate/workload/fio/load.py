@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from linerate.workload.fio.options import SectionOptions
-from linerate.workload.fio.refused import ASYNCHRONOUS, REFUSED_ENGINES, SYNCHRONOUS
+from linerate.workload.fio.refused import ASYNCHRONOUS, ENGINE_NAMES, REFUSED_ENGINES, SYNCHRONOUS
 from linerate.workload.fio.values import (
     JobValueError,
     by_direction,
     io_bytes,
+    numbers_by_direction,
     percent,
     size_range,
     size_split,
@@ -170,7 +171,7 @@ def _skip_bytes(text: str, options: SectionOptions) -> int:
 
 def _align_bytes(options: SectionOptions, sizes: tuple[Sizes, Sizes], skip_bytes: int) -> int | None:
     """The grid of places: that of blockalign=, or one on which all sizes and the skip are."""
-    given = options.value("ba", lambda text: io_bytes(by_direction(text)[0], options.kb_base), 0)
+    given = options.value("ba", lambda text: io_bytes(numbers_by_direction(text)[0], options.kb_base), 0)
     if given:
         return given
     smallest = min(_smallest(one) for one in sizes)
@@ -205,7 +206,7 @@ def _durable(options: SectionOptions) -> bool:
 
 def _random_percent(options: SectionOptions, reads: bool, writes: bool) -> float:
     def read(text: str) -> float:
-        shares = [percent(part) for part in by_direction(text)]
+        shares = [percent(part) for part in numbers_by_direction(text)]
         if reads and writes and shares[0] != shares[1]:
             raise JobValueError("reads and writes have the same share of random places")
         return shares[0] if reads else shares[1]
@@ -227,13 +228,15 @@ def _sizes(options: SectionOptions) -> tuple[Sizes, Sizes]:
             def read(text: str, reader: Callable[[str, int], Sizes] = reader) -> Sizes:
                 return reader(text, options.kb_base)
 
-            return options.by_direction(name, read, default)
+            parts = numbers_by_direction if name == "bs" else by_direction
+            return options.by_direction(name, read, default, parts=parts)
     return default, default
 
 
 def _depth(options: SectionOptions) -> int:
     depth = options.number("iodepth", 1, 1, _DEPTH_MAX)
     engine = options.text("ioengine", "psync")
+    engine = ENGINE_NAMES.get(engine, engine)
     if engine not in (*ASYNCHRONOUS, *SYNCHRONOUS):
         reason = REFUSED_ENGINES.get(engine.partition(":")[0], "no engine that Linerate knows")
         options.refuse("ioengine", reason, f"write one of {', '.join((*ASYNCHRONOUS, *SYNCHRONOUS))}")
@@ -250,7 +253,7 @@ def _rates(
     """I/Os per second of one copy's reads and of its writes: the lower of rate_iops= and rate=."""
     found: list[list[float]] = [[], []]
     for name in ("rate_iops", "rate"):
-        for place, rate in enumerate(options.by_direction(name, options.size, 0)):
+        for place, rate in enumerate(options.by_direction(name, options.size, 0, parts=numbers_by_direction)):
             if not rate or not used[place]:
                 continue
             one_size = _one_size(sizes[place])

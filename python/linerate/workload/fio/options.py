@@ -19,6 +19,7 @@ from linerate.workload.fio.values import (
 from linerate.workload.problems import Problems
 
 T = TypeVar("T")
+Parts = Callable[[str], tuple[str, str]]
 
 
 class SectionOptions:
@@ -98,7 +99,10 @@ class SectionOptions:
         return number
 
     def flag(self, name: str) -> bool:
-        """0 or 1; 0 if it is not there."""
+        """0 or 1; 0 if it is not there. fio takes any number for a keyword that may be alone."""
+        row = find_keyword(name)
+        if row is not None and row.alone:
+            return self.value(name, lambda text: whole(text) != 0, False)
         return self.value(name, flag, False)
 
     def size(self, text: str) -> int:
@@ -109,11 +113,13 @@ class SectionOptions:
         """Bytes or percent, with the section's kb_base."""
         return amount(text, self.kb_base)
 
-    def by_direction(self, name: str, read: Callable[[str], T], default: T) -> tuple[T, T]:
-        """Values for reads and for writes; a part that is not given is the default."""
+    def by_direction(
+        self, name: str, read: Callable[[str], T], default: T, *, parts: Parts = by_direction
+    ) -> tuple[T, T]:
+        """Values for reads and for writes; a part that is not given is the default. parts: how they are separated."""
 
         def both(text: str) -> tuple[T, T]:
-            one, other = (read(part) if part else default for part in by_direction(text))
+            one, other = (read(part) if part else default for part in parts(text))
             return one, other
 
         return self.value(name, both, (default, default))

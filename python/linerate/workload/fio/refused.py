@@ -97,6 +97,8 @@ REASONS = {
             "http_pass",
             "http_mode",
         ),
+        *("spdk_conf", "spdk_json_conf", "spdk_mem", "spdk_single_seg", "initial_zone_reset", "zone_append"),
+        *("pi_act", "pi_chk", "apptag", "digest_enable", "hostnqn", "hostaddr", "enable_sgl", "enable_wrr"),
         *("http_verbose", "https", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_swift_auth_token"),
     ),
 }
@@ -113,6 +115,8 @@ _FILE_ENGINES = (
 )
 _OTHER_PROTOCOL = "Linerate has no client for it; map the block device of the host instead"
 _NO_STORAGE = "it makes no I/O on storage"
+ENGINE_NAMES = {"linuxaio": "libaio", "aio": "libaio"}
+"""Other names of engines."""
 REFUSED_ENGINES = {
     "page_fault": "page faults of mapped memory cannot be kept in flight and timed as I/Os",
     "mmap": "page faults of mapped memory cannot be kept in flight and timed as I/Os",
@@ -136,6 +140,7 @@ REFUSED_ENGINES = {
                 "dev-dax",
                 "mtd",
             ),
+            *("spdk", "spdk_bdev", "external", "cpp_null"),
             *("libpmem", "libzbc", "xnvme", "dfs", "nfs", "guasi", "libcufile", "libhipfile"),
             *("libblkio", "ime_psync", "ime_psyncv", "ime_aio"),
         ),

@@ -165,8 +165,6 @@ def _times(jobs: Sequence[FioJob], problems: Problems) -> tuple[float, float] | 
     _same(jobs, "startdelay=", lambda job: job.delay_s, problems)
     _same(jobs, "verify=", lambda job: job.load.verify is VerifyUse.OFF, problems)
     first = jobs[0]
-    if first.time_based and first.runtime_s is None:
-        problems.error(first.place, f"[{first.name}]: time_based without runtime=", "write runtime=60s")
     return (first.runtime_s or UNTIL_DONE_S, first.ramp_s) if len(problems.errors) == before else None
 
 

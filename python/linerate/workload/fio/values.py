@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from linerate.workload.spec import IO_BYTES_MAX, TIME_S_MAX, SizeMix, SizeRange, Sizes
@@ -99,9 +100,9 @@ def _computed(node: ast.expr) -> int:
 
 
 def amount(text: str, kb_base: int = 1024) -> Amount:
-    """A size, or a percentage such as `50%`. Raises JobValueError."""
+    """A size, or a percentage such as `50%`; `50%%` is the same, as in fio. Raises JobValueError."""
     if text.endswith("%"):
-        percent = whole(text[:-1])
+        percent = whole(text.rstrip("%"))
         if percent > 100:
             raise JobValueError("a percentage is at most 100")
         return Amount(percent, is_percent=True)
@@ -109,12 +110,10 @@ def amount(text: str, kb_base: int = 1024) -> Amount:
 
 
 def whole(text: str) -> int:
-    """A whole number without a unit, or an expression. Raises JobValueError."""
-    if text.startswith("("):
-        return _expression(text, 1024)
-    if not re.fullmatch(r"\d+", text, re.ASCII):
+    """A whole number, or an expression; `2k` is 2048, as in fio. Raises JobValueError."""
+    if not text.startswith("(") and _SIZE.fullmatch(text) is None:
         raise JobValueError("not a whole number")
-    return _bounded(_decimal(text))
+    return size_bytes(text)
 
 
 def percent(text: str) -> float:
@@ -151,7 +150,20 @@ def think_time_s(text: str) -> float:
 
 def by_direction(text: str) -> tuple[str, str]:
     """The texts for reads and for writes of `READ,WRITE,TRIM`; one part is for both. An empty text: not given."""
-    parts = [part.strip() for part in text.split(",")]
+    return _reads_and_writes(text.split(","))
+
+
+def numbers_by_direction(text: str) -> tuple[str, str]:
+    """The same for numbers: where no comma follows, fio separates them at a colon, and else at a minus sign."""
+    parts: list[str] = []
+    while not text.startswith("(") and (mark := next((one for one in ",:-" if one in text[1:]), "")):
+        part, text = text[:1] + text[1:].partition(mark)[0], text[1:].partition(mark)[2]
+        parts.append(part)
+    return _reads_and_writes([*parts, text])
+
+
+def _reads_and_writes(texts: Sequence[str]) -> tuple[str, str]:
+    parts = [part.strip() for part in texts]
     if len(parts) > 3:
         raise JobValueError("three parts at most: read,write,trim")
     return parts[0], parts[1] if len(parts) > 1 else parts[0]

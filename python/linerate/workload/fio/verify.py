@@ -41,7 +41,9 @@ def read_verify(options: SectionOptions, *, reads: bool, writes: bool) -> Verify
         options.refuse(name, reason, accepted)
     if refused:
         return VerifyUse.OFF
-    if options.flag("time_based") or not options.value("do_verify", flag, True):
+    if (options.flag("time_based") and options.is_on("runtime")) or not options.value(
+        "do_verify", flag, True
+    ):
         return VerifyUse.STAMPS
     if reads:
         reason = "fio reads all that the job wrote after the mix has ended; Linerate does so for writes alone"

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from linerate.errors import UserError
-from linerate.workload.fio.ends import JobStream, amount_of, mean_bytes
+from linerate.workload.fio.ends import JobStream, amount_of, mean_bytes, percent_of
 from linerate.workload.fio.parts import FileShare, Use
 from linerate.workload.overrides import Overrides
 from linerate.workload.problems import Problems
@@ -207,26 +207,29 @@ def _stride(skip_bytes: int) -> ByteSpan | None:
 
 def _by_direction(stream: StreamSpec, uses: Sequence[Use], taken: set[str]) -> list[JobStream]:
     """Reads and writes that are limited each by itself are two streams, as fio keeps their rates and not their mix."""
-    job, amount_bytes = uses[0].job, amount_of(uses[0])
+    job, amount_bytes, percent = uses[0].job, amount_of(uses[0]), percent_of(uses[0])
     load = job.load
     rates = [_sum_of(use.rates[place] for use in uses) for place in (0, 1)]
     if not load.is_mixed:
         own = rates[0] if load.read_percent else rates[1]
-        return [JobStream(job, stream.model_copy(update={"rate_iops": own}), amount_bytes)]
+        return [JobStream(job, stream.model_copy(update={"rate_iops": own}), amount_bytes, percent)]
     if not load.has_rate:
         mixed: dict[str, Any] = {"separate_directions": load.random_percent < 100}
         if load.read_sizes != load.write_sizes:
             mixed["write_sizes"] = load.write_sizes
-        return [JobStream(job, stream.model_copy(update=mixed), amount_bytes)]
+        return [JobStream(job, stream.model_copy(update=mixed), amount_bytes, percent)]
     parts = (("read", 100.0, load.read_sizes), ("write", 0.0, load.write_sizes))
     speeds = [(rate or 0.0) * mean_bytes(sizes) for rate, (_, _, sizes) in zip(rates, parts, strict=True)]
     made = []
     for (word, share, sizes), rate, speed in zip(parts, rates, speeds, strict=True):
         name = unused_name(f"{stream.name}.{word}", taken, "-")
         update = {"name": name, "read_percent": share, "sizes": sizes, "rate_iops": rate}
-        known = amount_bytes is not None and load.is_rated
-        part = max(round((amount_bytes or 0) * speed / sum(speeds)), 1) if known else None
-        made.append(JobStream(job, stream.model_copy(update=update), part))
+        amount_share = speed / sum(speeds) if load.is_rated else None
+        part = (
+            None if amount_share is None or amount_bytes is None else round(amount_bytes * amount_share) or 1
+        )
+        part_percent = None if amount_share is None or percent is None else percent * amount_share
+        made.append(JobStream(job, stream.model_copy(update=update), part, part_percent))
     return made
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from linerate.errors import UserError
 from linerate.workload.diskspd import is_profile, is_script
+from linerate.workload.text import text_of, text_of_head
 from linerate.workload.trace.lines import GZIP, head_of
 from linerate.workload.trace.recognise import form_of_head
 
@@ -18,19 +19,17 @@ _HINT = (
     "(docs/iometer.md), a script with commands of diskspd or sqlio, a profile of diskspd (docs/diskspd.md), "
     "a trace (docs/trace.md) or a TOML file (docs/workload.md)"
 )
-_IOMETER = re.compile(
-    rb"(\xef\xbb\xbf)?\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE
-)
+_IOMETER = re.compile(rb"\s*(Version \d+\.\d+\.\d+\s|'TEST SETUP|'ACCESS SPECIFICATIONS)", re.IGNORECASE)
 _FOREIGN = (
     (
         re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<Results\b", re.DOTALL),
         "an XML result of diskspd",
     ),
     (re.compile(rb"\s*<"), "an XML or HTML file"),
-    (re.compile(rb"\s*\{"), "a JSON file"),
+    (re.compile(rb"\s*(\{|\[\s*[{\"])"), "a JSON file"),
     (re.compile(rb"#!"), "a script"),
-    (re.compile(rb"\x7fELF|\x1f\x8b|PK\x03\x04|BZh|\xfd7zXZ|\x28\xb5\x2f\xfd"), "a program or an archive"),
 )
+_BINARY = re.compile(rb"\x7fELF|\x1f\x8b|PK\x03\x04|BZh|\xfd7zXZ|\x28\xb5\x2f\xfd")
 _SCRIPTS = (".bat", ".cmd", ".ps1")
 _COMMENTS = ("#", ";", "*", "/")
 
@@ -54,17 +53,21 @@ def kind_of_file(path: Path) -> FileKind:
     if path.suffix.lower() == ".gz" and not head.startswith(GZIP):
         hint = "traces are read from .gz files: fio's iolog, blkparse's text, SNIA's CSV (docs/trace.md)"
         raise UserError(f"{path}: the archive holds no trace", hint)
-    if path.suffix.lower() == ".icf" or _IOMETER.match(head):
+    if _BINARY.match(head):
+        raise UserError(f"{path}: a program or an archive, which Linerate does not read", _HINT)
+    plain = text_of_head(head).encode()
+    if b"\0" in plain:
+        text_of(path, head)  # raises, with the line
+    if path.suffix.lower() == ".icf" or _IOMETER.match(plain):
         return "iometer"
     if path.suffix.lower() in _SCRIPTS or is_script(head) or is_profile(head):
         return "diskspd"
     for pattern, what in _FOREIGN:
-        if pattern.match(head):
+        if pattern.match(plain):
             raise UserError(f"{path}: {what}, which Linerate does not read", _HINT)
     if path.suffix.lower() in (".fio", ".job"):
         return "fio"
-    text = head.decode("utf-8-sig", "replace")
-    lines = (line.strip() for line in text.splitlines())
+    lines = (line.strip() for line in plain.decode().splitlines())
     first = next((line for line in lines if line and not line.startswith(_COMMENTS)), "")
     return "fio" if re.match(r"\[[^\]]+\]\s*([#;].*)?$", first) else "vdbench"
 

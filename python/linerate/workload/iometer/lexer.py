@@ -25,6 +25,7 @@ from linerate.workload.iometer.tables import (
     part_of,
 )
 from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.text import text_of
 
 LINE_CHARACTERS_MAX = 1024
 _FILE_BYTES_MAX = 16 << 20
@@ -91,7 +92,7 @@ def read_icf(path: Path, problems: Problems) -> Mapping[IcfPart, IcfSection]:
 
 
 def _text_of(path: Path) -> str:
-    """The file's text: UTF-8, or the Windows code page 1252 in which Iometer writes. Raises UserError."""
+    """The file's text; Iometer writes ANSI. Raises UserError."""
     try:
         if path.stat().st_size > _FILE_BYTES_MAX:
             raise UserError(f"{path}: larger than 16 MiB", "give a configuration of Iometer (.icf)")
@@ -99,21 +100,7 @@ def _text_of(path: Path) -> str:
     except OSError as error:
         hint = "give the path of a configuration of Iometer"
         raise UserError(f"{path}: {error.strerror or error}", hint) from error
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UserError(f"{path}: the text is UTF-16", "save it as UTF-8 or ANSI")
-    if (at := content.find(b"\0")) >= 0:
-        line = content.count(b"\n", 0, at) + 1
-        raise UserError(f"{path}:{line}: a NUL byte", "give a text file, saved as UTF-8 or ANSI")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        pass
-    try:
-        return content.decode("cp1252")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        what = f"{path}:{line}: byte 0x{content[error.start]:02x} is neither UTF-8 nor Windows-1252 text"
-        raise UserError(what, "save the file as UTF-8 or ANSI") from error
+    return text_of(path, content)
 
 
 class _Reader:

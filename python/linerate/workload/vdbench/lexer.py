@@ -23,12 +23,17 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.text import text_of
 
 _HIDDEN = {" ": "\ue000", ",": "\ue001", "=": "\ue002", "-": "\ue003", "\t": "\ue004"}
 _HIDE = str.maketrans(_HIDDEN)
 _UNHIDE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
 _TRIMMED = "".join(map(chr, range(33)))
 _KEYWORD = re.compile(r"([a-zA-Z_]{2,})[ \t]*=")
+_FILE_BYTES_MAX = 16 << 20
+_LINE_CHARACTERS_MAX = 1 << 20
+"""Of a line, also of one that goes on in the next ones."""
+_HINT = "give the path of a vdbench parameter file"
 _LEFT_OVER = re.compile(r"=([$!](?!host\b)\w+)")
 
 
@@ -103,6 +108,7 @@ class _LineReader:
                 self._check_left_over(place, text)
             if comment:
                 continue
+            _check_length(place, text)
             if text.startswith("include="):
                 lines += self._include(path, place, text, nested=includer is not None)
             else:
@@ -143,13 +149,22 @@ class _LineReader:
         return self.read(found, str(found), place)
 
 
+def _check_length(place: SourceLocation, text: str) -> None:
+    if len(text) > _LINE_CHARACTERS_MAX:
+        what = f"{place}: a line of {len(text):,} characters; at most {_LINE_CHARACTERS_MAX:,} are read"
+        raise UserError(what, "split the line")
+
+
 def _read_text(path: Path, includer: SourceLocation | None) -> str:
     shown = f"{includer}: {path}" if includer else str(path)
     try:
-        return path.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
     except OSError as error:
-        hint = "give the path of a vdbench parameter file"
-        raise UserError(f"{shown}: {error.strerror or error}", hint) from error
+        raise UserError(f"{shown}: {error.strerror or error}", _HINT) from error
+    if len(content) > _FILE_BYTES_MAX:
+        raise UserError(f"{shown}: larger than {_FILE_BYTES_MAX >> 20} MiB", _HINT)
+    return text_of(shown, content)
 
 
 def parameters(
@@ -167,6 +182,7 @@ def parameters(
             starts.append(len(text))
             places.append(lines[index].place)
             text += cut(lines[index])
+            _check_length(lines[index].place, text)
             index += 1
         for start, piece in _split(text):
             place = places[bisect_right(starts, start) - 1]

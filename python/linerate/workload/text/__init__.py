@@ -1,0 +1,51 @@
+"""The text of files that other programs and other people wrote.
+
+It is UTF-8, UTF-16 with its mark (Notepad, a redirect of PowerShell), or Windows-1252 (ANSI). All readers of such files
+decode them here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linerate.errors import UserError
+
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_HINT = "save it as UTF-8, UTF-16 or ANSI"
+_HEAD_BYTES = 256
+
+
+def text_of(shown: str | Path, content: bytes) -> str:
+    """The text of a whole file, its lines ended by a newline alone; `shown` is its name in messages.
+
+    Raises UserError for damaged UTF-16 and for NUL bytes, with the line.
+    """
+    if content.startswith(_UTF_16_MARKS):
+        try:
+            text = content.decode("utf-16")
+        except UnicodeDecodeError as error:
+            what = f"byte {error.start}: no UTF-16, though it begins with its mark"
+            raise UserError(f"{shown}: {what}", "copy the file again, or save it as UTF-8") from error
+    else:
+        text = text_of_head(content)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if (at := text.find("\0")) >= 0:
+        raise UserError(f"{shown}:{text.count(chr(10), 0, at) + 1}: {_what_has_nul(content)}", _HINT)
+    return text
+
+
+def _what_has_nul(content: bytes) -> str:
+    head = content[:_HEAD_BYTES]
+    if len(head) >= 4 and (not any(head[1::2]) or not any(head[::2])):
+        return "NUL bytes: UTF-16 without its mark"
+    return "a NUL byte"
+
+
+def text_of_head(content: bytes) -> str:
+    """The text of the beginning of a file. It may end inside a character, so what is damaged is replaced."""
+    if content.startswith(_UTF_16_MARKS):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
