@@ -106,6 +106,7 @@ impl<'a> FileThread<'a> {
     ) -> Option<T> {
         let begun = system::now_ns();
         let result = call();
+        let span = (begun, system::now_ns());
         for notice in self.files.take_notices() {
             let seconds = self.shared.seconds();
             let told = event(notice.kind, seconds, self.structure(), notice.message, notice.blame);
@@ -113,7 +114,6 @@ impl<'a> FileThread<'a> {
         }
         match result {
             Ok(value) => {
-                let span = (begun, system::now_ns());
                 let entry = Entry { work: self.work_index, op, bytes, span, intended };
                 self.shared.recorder.done(self.index, entry);
                 Some(value)

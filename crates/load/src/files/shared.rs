@@ -45,7 +45,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Looks at the structures. `start`: on the monotonic clock.
+    /// Looks at the structures, and logs on for every thread, so that no logon is in the time of the run.
     pub(super) fn new(spec: FilesRunSpec, signal: Arc<Signal>) -> Result<Self, RunError> {
         let (mut trees, mut sessions, mut files_of) = (Vec::new(), Vec::new(), Vec::new());
         let mut firsts = Vec::new();
