@@ -41,7 +41,7 @@ def line(result: Result) -> str:
     sign = "<=" if result.at_most else ">="
     bar = f"{sign} {result.bar:.2f}" if result.bar is not None else "-"
     verdict = {True: "pass", False: "FAIL", None: ""}[result.passed]
-    return f"{result.name:<74} {bar:>8} {result.ratio:8.3f} {result.spread:7.0%} {verdict}"
+    return f"{result.name:<74} {bar:>8} {result.ratio:8.3f} {result.spread:7.0%} {verdict:4} {result.note}".rstrip()
 
 
 def as_json(result: Result) -> dict[str, object]:

@@ -44,12 +44,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Measure:
-    """One measurement. CPU figures are microseconds per I/O."""
+    """One measurement. CPU figures are microseconds per I/O; polls that found nothing are not in the client's."""
 
     iops: float
     mb_s: float
     server_cpu_us: float
     client_cpu_us: float
+    client_polled: float = 0.0
+    """Share of the time that the client's polls took which found nothing."""
 
 
 def pinned(cpu: int, arguments: list[str], **options: Any) -> subprocess.Popen[str]:
@@ -244,6 +246,7 @@ def measure(directory: Path, shape: Shape, server: Server, seconds: float) -> Me
         mb_s=report["bytes"] / report["seconds"] / 1e6,
         server_cpu_us=server_cpu_s / ios * 1e6,
         client_cpu_us=report["cpu_s"] / ios * 1e6,
+        client_polled=report["polled_s"] / report["seconds"],
     )
 
 

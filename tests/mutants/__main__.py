@@ -55,6 +55,7 @@ class Suite:
 
 _MODEL = ("-p=linerate-storage", "--test=model")
 _STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=pool_metadata")
+_SMB_TESTS = ("--test=samba", "--test=replays", "--test=channels", "--test=compounds")
 SUITES = {
     "commit": Suite((("-p=linerate-io",), ("-p=linerate-iscsi-target", "--test=power_cut"))),
     "replication": Suite((("-p=linerate-storage", "--test=replica"), _MODEL)),
@@ -62,7 +63,7 @@ SUITES = {
     "storage": Suite((_STORAGE_PARTS, _MODEL)),
     "verdicts": Suite((("tests/analysis", "tests/study/test_judge.py"),), is_python=True),
     "vhdx": Suite((("-p=linerate-vhdx", "--lib", "--test=image"),)),
-    "smb": Suite((("-p=linerate-smb", "--lib", "--test=samba", "--test=replays", "--test=channels"),)),
+    "smb": Suite((("-p=linerate-smb", "--lib", *_SMB_TESTS),)),
     "windows": Suite((("-p=linerate-iscsi-proto",), ("-p=linerate-sim", "--test=pair"))),
     "write-order": Suite((("-p=linerate-iscsi-initiator", "--lib"), ("-p=linerate-sim", "--test=multipath"))),
 }

@@ -217,8 +217,8 @@ impl SmbClient {
     }
 
     /// Closes every file and logs off, in at most `timeout_ns`; I/Os still in flight end as
-    /// [`Closed`](crate::SmbIoError::Closed). A FLUSH that waits behind all other I/Os of its file leaves with the CLOSE, and
-    /// its end is reported.
+    /// [`Closed`](crate::SmbIoError::Closed). A FLUSH that waits behind all other I/Os of its file leaves with the CLOSE,
+    /// and its end is reported.
     pub fn close<D: Driver>(
         &mut self,
         driver: &mut D,

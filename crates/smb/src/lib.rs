@@ -24,7 +24,7 @@
 //! # What it does not do
 //!
 //! It has an oplock only because durable handles need one, and gives it up when the server asks. It caches nothing. There
-//! are no leases, no compounds, and no Kerberos.
+//! are no leases, and there is no Kerberos.
 
 mod address;
 mod auth;

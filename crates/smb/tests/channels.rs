@@ -10,12 +10,11 @@ use linerate_smb::wire::header::SmbCommand;
 use linerate_smb::wire::negotiate::Dialect;
 use linerate_smb::wire::status::Status;
 use linerate_smb::{
-    Blame, EncryptionChoice, SigningChoice, SmbAddress, SmbCredentials, SmbDisk, SmbEventKind, SmbMode, SmbOptions,
+    Blame, EncryptionChoice, SigningChoice, SmbAddress, SmbCredentials, SmbDisk, SmbEventKind, SmbMode,
+    SmbOptions,
 };
-use load::{Load, Relay, SECOND, image, options};
+use load::{Load, Relay, SECOND, image, options, relay_answers};
 use peers::Samba;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 
 const CHANNELS: u16 = 4;
 
@@ -101,42 +100,18 @@ fn a_server_without_several_channels_says_so_at_once() {
     assert!(error.contains("supports no several channels"), "{error}");
 }
 
-/// A relay to a server whose refusal of the last step of a logon it makes up, from the second connection on.
-fn refusing_relay(port: u16) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let own = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for number in 0.. {
-            let Ok((client, _)) = listener.accept() else { return };
-            let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
-            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
-            std::thread::spawn(move || pass_answers(server, client, number > 0));
-        }
-    });
-    own
-}
-
-fn pass_answers(mut from: TcpStream, mut to: TcpStream, refuses: bool) -> Option<()> {
-    loop {
-        let mut len = [0; 4];
-        from.read_exact(&mut len).ok()?;
-        let mut message = vec![0; u32::from_be_bytes(len) as usize];
-        from.read_exact(&mut message).ok()?;
-        let is_logon = message[12..14] == (SmbCommand::SessionSetup as u16).to_le_bytes();
-        if refuses && is_logon && message[8..12] == [0; 4] {
-            message[8..12].copy_from_slice(&Status::INSUFFICIENT_RESOURCES.0.to_le_bytes());
-        }
-        to.write_all(&len).ok()?;
-        to.write_all(&message).ok()?;
-    }
-}
-
 #[test]
 fn a_refused_channel_is_reported_with_its_status_and_the_way_out() {
     let Some(samba) = Samba::start("") else { return };
     for way in [channels(), SmbOptions { signing: SigningChoice::On, ..channels() }] {
-        let url = format!("smb://127.0.0.1:{}/share/a.img", refusing_relay(samba.port));
+        // The last step of the second connection's logon is refused.
+        let port = relay_answers(samba.port, |number, answer| {
+            let is_logon = answer[12..14] == (SmbCommand::SessionSetup as u16).to_le_bytes();
+            if number > 0 && is_logon && answer[8..12] == [0; 4] {
+                answer[8..12].copy_from_slice(&Status::INSUFFICIENT_RESOURCES.0.to_le_bytes());
+            }
+        });
+        let url = format!("smb://127.0.0.1:{port}/share/a.img");
         let credentials = SmbCredentials::of_user(Some(Samba::USER), Some(Samba::PASSWORD));
         let mode = SmbMode { write: true, create_bytes: Some(4096) };
         let address = SmbAddress::parse(&url).unwrap();

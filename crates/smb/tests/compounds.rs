@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's unwrap is an assertion")]
 
 mod fake;
+mod load;
 mod peers;
 
 use fake::{FILE_BYTES, Fake, Peer};
@@ -24,7 +25,6 @@ use std::sync::{Arc, Mutex};
 const CREATE: u16 = SmbCommand::Create as u16;
 const CLOSE: u16 = SmbCommand::Close as u16;
 const FLUSH: u16 = SmbCommand::Flush as u16;
-const WRITE: u16 = SmbCommand::Write as u16;
 const QUERY_INFO: u16 = SmbCommand::QueryInfo as u16;
 const SET_INFO: u16 = SmbCommand::SetInfo as u16;
 
@@ -251,6 +251,28 @@ fn samba_answers_compounds_in_every_dialect_plain_signed_and_encrypted() {
         disk.close().unwrap_or_else(|error| panic!("{way:?}: {error}"));
         let on_disk = std::fs::read(samba.path("c.img")).unwrap();
         assert!(on_disk.len() == 1 << 20 && on_disk[1000..4000] == [5; 3000], "{way:?}");
+    }
+}
+
+#[test]
+fn a_byte_of_a_signed_compound_that_was_changed_on_its_way_is_noticed() {
+    let Some(samba) = Samba::start("") else { return };
+    for part in [0, 1] {
+        let _ = std::fs::remove_file(samba.path("c.img"));
+        let port = load::relay_answers(samba.port, move |_, answer| {
+            let first = first_of_compound(answer).unwrap();
+            if first < answer.len() {
+                // The structure of the first answer has two bytes; the last byte of the second one is of the file's size.
+                answer[if part == 0 { 64 + 1 } else { first + 64 + 8 + 15 }] ^= 1;
+            }
+        });
+        let address = SmbAddress::parse(&format!("smb://127.0.0.1:{port}/share/c.img")).unwrap();
+        let way = SmbOptions { signing: SigningChoice::On, ..options() };
+        let mode = SmbMode { write: true, create_bytes: Some(1 << 20) };
+        let credentials = SmbCredentials::of_user(Some(Samba::USER), Some(Samba::PASSWORD));
+        let opened = SmbDisk::open(EpollDriver::new().unwrap(), &address, &way, credentials, mode);
+        let error = opened.err().expect("it is noticed").to_string();
+        assert!(error.contains("changed on its way"), "{part}: {error}");
     }
 }
 

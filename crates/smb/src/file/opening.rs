@@ -188,7 +188,11 @@ impl RemoteFile {
     }
 
     fn refused_logon(&self, status: Status) -> FileLoss {
-        if self.binding.is_some() { FileLoss::channel(status, &self.user) } else { FileLoss::logon(status, &self.user) }
+        if self.binding.is_some() {
+            FileLoss::channel(status, &self.user)
+        } else {
+            FileLoss::logon(status, &self.user)
+        }
     }
 
     fn logged_on(&mut self, message: &[u8], header: &MessageHeader, now: Nanos) -> Result<(), FileLoss> {
@@ -315,7 +319,7 @@ impl RemoteFile {
         self.send_control(SmbCommand::Create, now, |file, header| {
             files::create(&header, &file.address.path, file.open_mode(), durable)
         })?;
-        if self.durable.is_reclaim && self.has_channel_sequence() {
+        if self.durable.is_reclaim && self.begins_with_query() {
             self.relate(SmbCommand::QueryInfo, now, |header| files::query_size(header, RELATED_FILE));
         }
         Ok(())
@@ -341,7 +345,7 @@ impl RemoteFile {
                 self.relate(SmbCommand::QueryInfo, now, |header| files::query_size(header, RELATED_FILE));
                 Ok(())
             }
-            _ if self.durable.is_same && self.has_channel_sequence() => self.await_size(now),
+            _ if self.durable.is_same && self.begins_with_query() => self.await_size(now),
             _ => {
                 self.open();
                 Ok(())

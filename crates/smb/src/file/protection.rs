@@ -5,9 +5,7 @@ use crate::crypto::sealing::{SealError, SealingKey};
 use crate::crypto::signing::{Sender, Signature, SigningKey};
 use crate::wire::HEADER_BYTES;
 use crate::wire::frame::{PREFIX_BYTES, prefix};
-use crate::wire::header::{
-    FLAG_SIGNED, MessageHeader, SEALED_HEADER_BYTES, SIGNATURE_AT, first_of_compound,
-};
+use crate::wire::header::{FLAG_SIGNED, MessageHeader, SEALED_HEADER_BYTES, SIGNATURE_AT, first_of_compound};
 use crate::wire::negotiate::Negotiated;
 use linerate_io::{AttachedRegions, Outgoing, Seg};
 use zerocopy::FromBytes;

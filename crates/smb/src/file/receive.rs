@@ -153,12 +153,7 @@ impl RemoteFile {
     }
 
     #[inline]
-    fn classify(
-        &self,
-        head: &[u8],
-        header: &MessageHeader,
-        rest_len: u32,
-    ) -> Result<Incoming, FileLoss> {
+    fn classify(&self, head: &[u8], header: &MessageHeader, rest_len: u32) -> Result<Incoming, FileLoss> {
         let Some(task) = self.task_of(header)? else {
             let is_break = header.is(SmbCommand::OplockBreak) && rest_len <= CONTROL_BYTES_MAX;
             return Ok(if is_break { Incoming::Whole } else { Incoming::Ignored });

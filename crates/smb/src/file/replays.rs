@@ -23,6 +23,11 @@ impl RemoteFile {
         self.negotiated.is_some_and(|chosen| chosen.dialect >= Dialect::Smb300)
     }
 
+    /// Whether the first request about a file that was claimed back is a `QUERY_INFO`.
+    pub(super) fn begins_with_query(&self) -> bool {
+        self.has_channel_sequence()
+    }
+
     /// The `ChannelSequence`.
     pub(crate) fn channel_sequence(&self) -> u16 {
         self.replays.sequence

@@ -8,6 +8,7 @@ use linerate_smb::{
     SmbAddress, SmbClient, SmbCredentials, SmbEvent, SmbEventKind, SmbFileId, SmbFileState, SmbIo, SmbIoDone,
     SmbMode, SmbOp, SmbOptions, SmbSink,
 };
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
@@ -55,6 +56,36 @@ impl Relay {
         for stream in self.open.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+}
+
+/// Starts a relay to a server, and returns its port. `change` gets each answer with the number of its connection.
+pub(crate) fn relay_answers(port: u16, change: impl Fn(usize, &mut [u8]) + Clone + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for number in 0.. {
+            let Ok((client, _)) = listener.accept() else { return };
+            let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+            let change = change.clone();
+            std::thread::spawn(move || pass_answers(server, client, |answer| change(number, answer)));
+        }
+    });
+    own
+}
+
+/// Until one side ends.
+fn pass_answers(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8])) -> std::io::Result<()> {
+    loop {
+        let mut len = [0; 4];
+        from.read_exact(&mut len)?;
+        let mut answer = vec![0; u32::from_be_bytes(len) as usize];
+        from.read_exact(&mut answer)?;
+        change(&mut answer);
+        to.write_all(&len)?;
+        to.write_all(&answer)?;
     }
 }
 
