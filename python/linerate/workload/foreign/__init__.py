@@ -31,6 +31,7 @@ _FOREIGN = (
     (re.compile(rb"#!"), "a script"),
     (re.compile(rb"\x7fELF|\x1f\x8b|PK\x03\x04|BZh|\xfd7zXZ|\x28\xb5\x2f\xfd"), "a program or an archive"),
 )
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SCRIPTS = (".bat", ".cmd", ".ps1")
 _COMMENTS = ("#", ";", "*", "/")
 
@@ -61,6 +62,8 @@ def kind_of_file(path: Path) -> FileKind:
     for pattern, what in _FOREIGN:
         if pattern.match(head):
             raise UserError(f"{path}: {what}, which Linerate does not read", _HINT)
+    if b"\0" in head and not head.startswith(_UTF_16):
+        raise UserError(f"{path}: a binary file, which is no workload", _HINT)
     if path.suffix.lower() in (".fio", ".job"):
         return "fio"
     text = head.decode("utf-8-sig", "replace")
