@@ -46,6 +46,15 @@ def test_repeats_bound_the_ratio(tmp_path: Path) -> None:
     assert rate.verdict == "higher, better"
 
 
+def test_runs_without_a_common_step_say_that_nothing_was_compared(tmp_path: Path) -> None:
+    a = runs(tmp_path, LOAD, range(1))
+    b = runs(tmp_path, replace(LOAD, name="other"), range(1))
+    comparison = compare_runs(a, b)
+    assert (comparison.steps, comparison.only_a, comparison.only_b) == ((), ("rd1",), ("other",))
+    assert comparison.differences == (), "keys of a step that one side does not have are no differences"
+    assert comparison.warnings[0].startswith("no step of A is in B: nothing was compared")
+
+
 @pytest.mark.parametrize(
     ("a", "b", "verdict"),
     [

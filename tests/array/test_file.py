@@ -96,7 +96,7 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
             "lab.toml:5: targets[0].chap.secret_file",
         ),
         (f"{TARGET}[targets.chap]\nuser = 'u'\nsecret = 'a'\nsecret_env = 'B'\n", "keep one of them"),
-        (f"[limits]\nsessions = 0\n{TARGET}", "lab.toml:2: limits.sessions: Input should be greater than 0"),
+        (f"[limits]\nsessions = 0\n{TARGET}", "lab.toml:2: limits.sessions: must be more than 0"),
     ],
 )
 def test_mistakes_name_file_line_and_key(text: str, message: str) -> None:

@@ -91,7 +91,7 @@ def test_settings_make_the_image() -> None:
     ("old", "new", "words"),
     [
         ('image = "32m"', 'image = "8000000"', "not a multiple of 64 KiB"),
-        ('phase = "full"', 'phase = "half"', "input should be 'create', 'full'"),
+        ('phase = "full"', 'phase = "half"', "must be 'create', 'full'"),
         ('elapsed = "2s"', 'elapsed = "2s"\nfile = "chelsio.toml"', "an image backup, and a file"),
         ('warm_up = "0s"', 'warm_up = "steady"', "neither a search nor a warm-up"),
         ('topology = "nas-san"', 'topology = "eight-drives"\nclock = "virtual"', "no virtual SAN with a network"),

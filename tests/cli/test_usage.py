@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_every_verb_has_help(verb: str) -> None:
     done = linerate(verb, "--help")
     assert done.returncode == 0
     assert "Usage" in done.stdout
+    assert "\N{HORIZONTAL ELLIPSIS}" not in done.stdout, "text is cut off at 80 columns"
+
+
+def test_paragraphs_of_help_fill_the_lines() -> None:
+    above = linerate("discover", "--help").stdout.split("\N{BOX DRAWINGS LIGHT ARC DOWN AND RIGHT}")[0]
+    lines = [line.strip() for line in above.splitlines()]
+    first = next(number for number, line in enumerate(lines) if line.startswith("User and secret"))
+    paragraph = lines[first : lines.index("", first)]
+    assert len(paragraph) > 3
+    for line, below in pairwise(paragraph):
+        assert len(f"{line} {below.split()[0]}") > 78, f"{line!r} ends early"
 
 
 def test_version_is_the_crates_version() -> None:
@@ -114,16 +126,53 @@ def test_mistakes_end_with_2_and_a_way_out(words: list[str], message: str, hint:
 
 
 @pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        (b"\x1b[2J\0\xfe\n" * 99, "given:1: a NUL byte: no text, or a damaged one", "save it as UTF-8"),
+        (example_text("raid6").encode(), "given.toml: this is an array file", "linerate array serve"),
+        (b"[host]\n[switch]\n", "given.toml: this is a topology", "linerate lab up"),
+    ],
+)
+def test_another_kind_of_file_is_named(content: bytes, message: str, hint: str, tmp_path: Path) -> None:
+    file = tmp_path / ("given.toml" if b"\0" not in content else "given")
+    file.write_bytes(content)
+    done = linerate("run", file.name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert hint in done.stderr
+    assert len(done.stderr.splitlines()) == 2
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "study.json"])
+def test_a_directory_with_results_is_not_run(name: str, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / name).write_text("{}")
+    done = linerate("run", "old", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "`linerate report old` shows them" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
         (["--colour"], "no such option: --colour", "`linerate --help`"),
         (["run", "--colour"], "no such option: --colour", "`linerate run --help`"),
         (["nonesuch"], "no such command 'nonesuch'", "`linerate --help`"),
         (["schema", "nonesuch"], "'nonesuch'", "schema"),
-        (["run", "--volumes", "0"], "invalid value for '--volumes': at least 1", "`linerate run --help`"),
-        (["run", "--elapsed", "abc"], "invalid value for '--elapsed': not a number", "`linerate run --help`"),
-        (["run", "--volumes", "x"], "invalid value for '--volumes': not a whole number", "--help"),
+        (
+            ["run", "--volumes", "0"],
+            "invalid value for '--volumes': must be at least 1",
+            "`linerate run --help`",
+        ),
+        (
+            ["run", "--elapsed", "abc"],
+            "invalid value for '--elapsed': must be a number",
+            "`linerate run --help`",
+        ),
+        (["run", "--volumes", "x"], "invalid value for '--volumes': must be a whole number", "--help"),
         (["lab", "up"], "missing argument 'TOPOLOGY'", "`linerate lab up --help`"),
+        (["array", "resize", "mail"], "missing argument 'SIZE'", "`linerate array resize VOLUME SIZE`"),
     ],
 )
 def test_misspelt_options_end_with_2_in_the_form_of_all_errors(

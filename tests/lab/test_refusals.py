@@ -77,7 +77,7 @@ def test_too_few_disks_are_refused_with_file_and_line(tmp_path: Path) -> None:
     ("change", "error", "says"),
     [
         ({"disks": 2}, UserError, "array with disks a1: RAID 10 needs at least 4 disks"),
-        ({"disks": 0}, UserError, "array with disks a1: disks: Input should be greater than 0"),
+        ({"disks": 0}, UserError, "array with disks a1: disks: must be more than 0"),
         ({"model": "no_such"}, UserError, "array a1: Input should be 'sata"),
         ({"disk_bytes": 1 << 60}, HostError, 'the embedded array did not start: .*disk "d0"'),
     ],

@@ -232,6 +232,15 @@ def test_every_point_of_a_chart_has_a_tooltip_with_units(tmp_path: Path) -> None
     assert said["response"] == ["1 threads", "2 threads", "3 threads", "4 threads"]
 
 
+def test_charts_of_few_intervals_fill_their_place(tmp_path: Path) -> None:
+    """The strips of the tooltips are part of the picture: wide ones made the chart small."""
+    run = make_run(tmp_path / "run", [replace(LOAD, intervals=2, warmup=0)])
+    page = write_report(run).read_text("utf-8")
+    widths = [float(width) for width in re.findall(r'<svg viewBox="0 0 ([0-9.]+) ', page)]
+    assert len(widths) > 3
+    assert max(widths) < 1.25 * charts.WIDTH
+
+
 def test_no_io_is_a_gap_and_not_a_line() -> None:
     points = [
         {"t": t, "path": "p", "ms": ms} for t, ms in ((0, 1.0), (1, 1.0), (2, None), (3, 1.0), (4, 1.0))

@@ -169,7 +169,7 @@ def test_the_page_begins_with_the_short_answer() -> None:
     assert len(rows["best"]) == len(WORKLOADS)
     assert "256K sequential read: no case is shown to be better" in rows["best"][1]
     assert rows["largest loss"][0].startswith("8K random, 67 % read: Nagle's algorithm on, i/o rate -9")
-    assert rows["how sure"][-1] == "result: caution, 1 doubt (see below)"
+    assert rows["how sure"][-1] == "result: valid with cautions, 1 doubt (see below)"
     assert any("smallest detectable change: " in line for line in rows["how sure"])
     assert rows["limit now"] == (
         "256K sequential read (baseline: jumbo frames, largest buffers): "

@@ -62,7 +62,7 @@ def test_the_closing_lines_name_what_to_set_and_what_differs() -> None:
     twice = replace(sample_page(), claims=sample_page().claims * 2)
     counts = "published findings: 2 agree, 2 differ, 2 need hardware, 2 not tested"
     assert counts in "\n".join(closing_lines(twice))
-    assert "result: caution" in text
+    assert "result: valid with cautions" in text
     assert "other programs used 7.1 % of the CPUs [no-lso / 256k-seq-write, block 3]" in text
     assert (
         "nic.interrupt_moderation.off: published none for interrupt moderation off against on; measured "

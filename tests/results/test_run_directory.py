@@ -222,6 +222,9 @@ def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(NotARunError, match=r"manifest\.json: No such file"):
         RunDirectory.open(tmp_path)
     run = make_run(tmp_path / "run", [Load(intervals=2, warmup=0)])
+    with pytest.raises(NotARunError) as caught:
+        RunDirectory.open(tmp_path)
+    assert str(run.path) in caught.value.hint
     manifest = json.loads((run.path / files.MANIFEST).read_text())
     (run.path / files.MANIFEST).chmod(0o600)
     (run.path / files.MANIFEST).write_text(json.dumps({**manifest, "format_version": 99}))

@@ -169,7 +169,7 @@ def test_chelsio_and_dlink() -> None:
     [
         ("no-such", "no-such: no such file"),
         ([], "no workload file is given"),
-        (["a.toml", "b.vdb"], "only vdbench files can be read as one"),
+        (["a.toml", "b.vdb"], "only vdbench files can be read together"),
         ("none.toml", "none.toml: No such file"),
         (".", "not a file"),
     ],

@@ -117,7 +117,7 @@ def compare_runs(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> RunCom
         only_a=tuple(key for key in dict.fromkeys(keys_a) if key not in set(keys_b)),
         only_b=tuple(key for key in dict.fromkeys(keys_b) if key not in set(keys_a)),
         differences=differences_between(a, b),
-        warnings=tuple(_warnings(a, b)),
+        warnings=tuple(_warnings(a, b, nothing_common=not common)),
     )
 
 
@@ -197,8 +197,10 @@ def _not_given(run: RunDirectory) -> str:
     return f"imported from {words}, which does not give {', '.join(missing) or 'nothing'}"
 
 
-def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> list[str]:
+def _warnings(a: Sequence[RunDirectory], b: Sequence[RunDirectory], *, nothing_common: bool) -> list[str]:
     warnings = []
+    if nothing_common:
+        warnings.append("no step of A is in B: nothing was compared; steps are compared by their names")
     fewest = min(len(a), len(b))
     if fewest < 2:
         warnings.append(

@@ -8,7 +8,7 @@ out: see `_LEFT_OUT`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,9 @@ class Difference:
 
 
 def differences_between(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) -> tuple[Difference, ...]:
-    """Every key whose set of values differs between the sides."""
-    values_a, values_b = _values(a), _values(b)
+    """Every key whose set of values differs between the sides, of a step only if both sides have it."""
+    steps_a, steps_b = ({step.key for run in side for step in run.manifest.steps} for side in (a, b))
+    values_a, values_b = _values(a, steps_b), _values(b, steps_a)
     return tuple(
         Difference(key=key, label=fact_label(key), a=_shown(values_a.get(key)), b=_shown(values_b.get(key)))
         for key in dict.fromkeys([*values_a, *values_b])
@@ -45,20 +46,20 @@ def differences_between(a: Sequence[RunDirectory], b: Sequence[RunDirectory]) ->
     )
 
 
-def _values(runs: Sequence[RunDirectory]) -> dict[str, set[str]]:
+def _values(runs: Sequence[RunDirectory], steps: Collection[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for run in runs:
-        for key, value in _facts_of(run):
+        for key, value in _facts_of(run, steps):
             found.setdefault(key, set()).add(value)
     return found
 
 
-def _facts_of(run: RunDirectory) -> Iterator[tuple[str, str]]:
+def _facts_of(run: RunDirectory, steps: Collection[str]) -> Iterator[tuple[str, str]]:
     for key, value in host_facts(run):
         fact = find_fact(key)
         if fact is None or fact.compared:
             yield key, value
-    for step in run.manifest.steps:
+    for step in (step for step in run.manifest.steps if step.key in steps):
         for path, value in step_facts(step):
             yield f"{step.key}: {path}", value
 

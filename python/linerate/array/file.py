@@ -16,6 +16,7 @@ from linerate.array.base import NAME_FORM, NAME_PATTERN
 from linerate.array.config import TABLE, TEXT, ArrayConfig
 from linerate.array.credentials import SECRET_KEYS, SecretError, secret_in_file, secret_in_variable
 from linerate.errors import UserError
+from linerate.validation import fault_text
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgtsh]?)(?:i?b)?", re.IGNORECASE)
 _BYTES = {"": 1.0, "k": float(1 << 10), "m": float(1 << 20), "g": float(1 << 30), "t": float(1 << 40)}
@@ -209,9 +210,7 @@ def _first_fault(error: ValidationError, name: str, lines: dict[_Path, int]) -> 
     fault = error.errors(include_input=False, include_url=False)[0]
     place = (*fault["loc"], *fault.get("ctx", {}).get("at", ()))
     where: _Path = tuple(part for part in place if part not in (TEXT, TABLE))
-    message = (
-        "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
-    )
+    message = "unknown key" if fault["type"] == "extra_forbidden" else fault_text(fault["msg"])
     at = f"{name}:{_line_of(where, lines)}"
     return f"{at}: {_dotted(where)}: {message}" if where else f"{at}: {message}"
 

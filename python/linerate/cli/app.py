@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import gc
+import inspect
 import io
 import os
 import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,6 +29,7 @@ from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
 from linerate.errors import HostError, LinerateError, UserError, is_full_disk
 from linerate.interrupt import heard
+from linerate.validation import fault_text
 
 app = typer.Typer(
     name="linerate",
@@ -80,6 +82,20 @@ def _options(
     """Measures an IP storage network: runs workloads against iSCSI arrays, files and block devices."""
 
 
+def command() -> Any:
+    """The command line with all verbs. Paragraphs of their help texts are one line each, which the terminal wraps."""
+    whole = typer.main.get_command(app)
+    _join_lines(whole)
+    return whole
+
+
+def _join_lines(verb: Any) -> None:
+    paragraphs = inspect.cleandoc(verb.help or "").split("\n\n")
+    verb.help = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+    for inner in getattr(verb, "commands", {}).values():
+        _join_lines(inner)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line and gives its exit code. Users see a message and the way out, never a traceback.
 
@@ -90,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _write_what_the_terminal_has()
     try:
         with heard():
-            code = app(args=argv, prog_name="linerate", standalone_mode=False)
+            code = command()(args=argv, prog_name="linerate", standalone_mode=False)
     except LinerateError as error:
         _debug_traceback()
         tell(error)
@@ -137,15 +153,8 @@ def _of_system(error: OSError) -> HostError:
     return HostError(f"{what}{error.strerror or error}", "LINERATE_DEBUG=1 shows where it happened")
 
 
-_WORDS = (
-    (re.compile(r"Input should be a valid number.*"), "not a number"),
-    (re.compile(r"Input should be a valid integer.*"), "not a whole number"),
-    (re.compile(r"Input should be greater than or equal to (.*)"), r"at least \1"),
-    (re.compile(r"Input should be less than or equal to (.*)"), r"at most \1"),
-    (re.compile(r"Input should be greater than (.*)"), r"more than \1"),
-    (re.compile(r"Input should be less than (.*)"), r"less than \1"),
-)
-"""What the option parser says -> in plain words."""
+_OF_VALUE = re.compile(r"(?:Input should be|Value error,) .*", re.DOTALL)
+"""What the option parser says of a value that it cannot take."""
 
 
 def _of_option_parser(error: Exception) -> UserError | None:
@@ -154,10 +163,21 @@ def _of_option_parser(error: Exception) -> UserError | None:
     if not callable(message):
         return None
     text = str(message()).rstrip(".")
-    for pattern, plain in _WORDS:
-        text = pattern.sub(plain, text)
+    text = _OF_VALUE.sub(lambda found: fault_text(found[0]), text)
+    text = " ".join(text.split())
     verb = context.command_path if context is not None else "linerate"
-    return UserError(text[:1].lower() + text[1:], f"`{verb} --help` shows what there is")
+    form = _form_of(context) if "invalid value" not in text.lower() else ""
+    way_out = f"write {form}; " if form else ""
+    return UserError(text[:1].lower() + text[1:], f"{way_out}`{verb} --help` shows what there is")
+
+
+def _form_of(context: Any) -> str:
+    """How a verb with arguments is written: `linerate array resize VOLUME SIZE`; empty for a group of verbs."""
+    if context is None or hasattr(context.command, "commands"):
+        return ""
+    pieces = context.command.collect_usage_pieces(context)
+    words = (re.sub(r"[{}]", "", piece) for piece in pieces if piece != "[OPTIONS]")
+    return f"`{' '.join([context.command_path, *words])}`"
 
 
 def _unexpected(error: Exception) -> int:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from linerate.errors import UserError
+
 
 def check(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
@@ -17,6 +19,8 @@ def check(
     from linerate.report import validity_lines
     from linerate.results import RunDirectory
 
+    if (run / "study.json").exists():
+        raise UserError(f"{run}: a study directory", f"`linerate study check {run}` checks it")
     opened = RunDirectory.open(run)
     validity = check_run(opened)
     lines = validity_lines(validity, steps=len(opened.manifest.steps))

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linerate.analysis import OpSummary, Quantile, RunComparison, StepSummary
+from linerate.analysis.compare import MetricComparison
 from linerate.report import figures
 from linerate.results import Validity
 
@@ -199,7 +200,7 @@ def comparison_lines(comparison: RunComparison) -> list[str]:
             )
             rows.append(
                 [
-                    f"{metric.label} {metric.unit}".strip(),
+                    _with_unit(metric),
                     _side(metric.a),
                     _side(metric.b),
                     figures.decimal(metric.ratio, 3),
@@ -217,6 +218,11 @@ def comparison_lines(comparison: RunComparison) -> list[str]:
     if comparison.warnings:
         lines += ["", *(f"note: {warning}" for warning in comparison.warnings)]
     return lines
+
+
+def _with_unit(metric: MetricComparison) -> str:
+    """The label and the unit, which vdbench's `MB/sec` has already."""
+    return metric.label if metric.label == "MB/sec" else f"{metric.label} {metric.unit}".strip()
 
 
 def _side(values: Sequence[float]) -> str:

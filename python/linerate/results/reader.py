@@ -20,6 +20,12 @@ from linerate.results.sample import KINDS, LatencyKind, Op, TimedEvent
 _TIME_SLACK_S = 0.0015  # the log rounds to a millisecond
 
 
+def _example_in(folder: Path) -> str:
+    """A run directory of a folder, the last by name; empty if it has none."""
+    runs = sorted(path.parent for path in folder.glob(f"*/{files.MANIFEST}"))
+    return f", for example {runs[-1]}" if runs else ""
+
+
 class RunDirectory:
     """A run directory opened for reading.
 
@@ -42,7 +48,7 @@ class RunDirectory:
         except OSError as error:
             raise NotARunError(
                 f"{path} is not a run directory: {files.MANIFEST}: {error.strerror}",
-                hint="give a directory that `linerate run` wrote",
+                hint=f"give a directory that `linerate run` wrote{_example_in(path)}",
             ) from error
         try:
             manifest = Manifest.model_validate_json(text)

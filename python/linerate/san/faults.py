@@ -31,6 +31,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, mo
 
 from linerate.errors import UserError
 from linerate.san.model import Topology
+from linerate.validation import fault_text
 from linerate.workload.spec import FrozenSpec
 from linerate.workload.toml_fields import Bytes, PositiveSeconds, Seconds
 from linerate.workload.units import number_text, parse_time_s
@@ -150,7 +151,7 @@ class FaultTable(FrozenSpec):
         try:
             return Fault(kind=kind, target=getattr(self, kind), at_s=self.at, for_s=self.lasts, value=value)
         except ValidationError as error:
-            raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+            raise ValueError(fault_text(error.errors()[0]["msg"])) from error
 
 
 def parse_fault(text: str) -> Fault:
@@ -174,7 +175,7 @@ def parse_fault(text: str) -> Fault:
             }
         )
     except ValidationError as error:
-        what, _, accepted = error.errors()[0]["msg"].removeprefix("Value error, ").partition("; ")
+        what, _, accepted = fault_text(error.errors()[0]["msg"]).partition("; ")
         raise UserError(f"{text!r}: {what}", accepted or FAULT_FORM) from error
     except ValueError as error:
         raise UserError(f"{text!r}: {error}", FAULT_FORM) from error

@@ -49,6 +49,7 @@ from linerate.san.model import (
 )
 from linerate.san.paths import layout
 from linerate.san.storage import Storage, misfits
+from linerate.validation import fault_text
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
@@ -280,7 +281,7 @@ class _Reader:
         try:
             storage = _storage(table.storage)
         except ValidationError as error:
-            self._error(key, error.errors()[0]["msg"].removeprefix("Value error, "))
+            self._error(key, fault_text(error.errors()[0]["msg"]))
             return None
         for what in misfits(storage, [volume.size_bytes for volume in _volumes(table.volume)]):
             self._error(key, what)

@@ -100,17 +100,23 @@ def _loaded(
         return load_preset(str(source), overrides=overrides)
     if any(path.suffix.lower() == ".toml" for path in paths):
         if len(paths) > 1:
-            raise UserError(f"{paths[0]}: only vdbench files can be read as one", "give one TOML file")
+            other = next(path for path in paths if path.suffix.lower() == ".toml")
+            raise UserError(f"{other}: only vdbench files can be read together", "give one TOML file")
         _refuse_substitutions(substitutions, str(paths[0]))
         return load_toml(paths[0], overrides=overrides)
     missing = next((path for path in paths if not path.is_file()), None)
     if missing is not None:
+        if any((missing / name).is_file() for name in ("manifest.json", "study.json")):
+            raise UserError(f"{missing}: a directory with results", f"`linerate report {missing}` shows them")
         what = "not a file" if missing.exists() else "no such file"
-        raise UserError(f"{missing}: {what}", "give a workload file, or a preset: " + ", ".join(PRESETS))
+        presets = ", ".join(PRESETS)
+        hint = f"give a workload file, or a preset: {presets}; `linerate studies` lists studies"
+        raise UserError(f"{missing}: {what}", hint)
     kinds = [kind_of_file(path) for path in paths]
     if len(paths) > 1 and any(kind != "vdbench" for kind in kinds):
         hint = "give one job file of fio, one configuration of Iometer, one script, or one trace"
-        raise UserError(f"{paths[0]}: only vdbench files can be read as one", hint)
+        other = next(path for path, kind in zip(paths, kinds, strict=True) if kind != "vdbench")
+        raise UserError(f"{other}: only vdbench files can be read together", hint)
     kind = kinds[0]
     if kind == "iolog" or kind == "blkparse" or kind == "snia":
         from linerate.workload.trace.load import load_trace  # arrays take time to import

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from linerate.errors import UserError
+from linerate.validation import fault_text
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 
@@ -42,6 +43,7 @@ def checked(text: str, shown: str, model: type[Model], kind: str, problems: Prob
     Raises UserError with everything that is wrong, what `problems` holds already included.
     """
     data = _parsed(text, shown, kind)
+    _refuse_other_kind(data, shown, kind, set(model.model_fields))
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -55,6 +57,22 @@ def checked(text: str, shown: str, model: type[Model], kind: str, problems: Prob
             problems.error(SourceLocation(shown, line_of(lines, key)), named, accepted)
         problems.raise_if_any()
         raise
+
+
+_KINDS = {
+    "an array file": ({"targets"}, "linerate array serve"),
+    "a topology": ({"switch", "host"}, "linerate lab up"),
+    "a study": ({"san", "baseline"}, "linerate study run"),
+    "a workload": ({"stream", "volume"}, "linerate run"),
+}
+"""TOML files of Linerate: the keys that no other kind has together, and the command that takes them."""
+
+
+def _refuse_other_kind(data: dict[str, Any], shown: str, kind: str, known: set[str]) -> None:
+    """Raises UserError for a file of another kind: each of its keys would be reported as unknown."""
+    for other, (keys, command) in _KINDS.items():
+        if keys <= data.keys() and not keys & known:
+            raise UserError(f"{shown}: this is {other}, not a {kind}", f"use it with: {command} {shown}")
 
 
 def key_text(key: Key) -> str:
@@ -101,7 +119,7 @@ def _explain(kind: str, message: str, key: Key, model: type[BaseModel]) -> tuple
         return "no such key", f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
     if kind == "missing":
         return "missing", "it must be given"
-    what, _, accepted = message.removeprefix("Value error, ").partition("; ")
+    what, _, accepted = fault_text(message).partition("; ")
     return what[:1].lower() + what[1:], accepted
 
 

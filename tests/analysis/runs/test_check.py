@@ -132,6 +132,15 @@ def found(run: RunDirectory) -> dict[str, Finding]:
     return {finding.rule: finding for finding in check_run(run).findings}
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"), [("iscsi", "the network, not disks"), ("file", "a cache, not disks")]
+)
+def test_a_small_file_of_this_host_measures_no_network(kind: str, words: str, tmp_path: Path) -> None:
+    load = replace(SOUND, volume_bytes=30 << 20, volume_kind=kind)
+    reason = found(make_run(tmp_path / "run", [load]))["cache-sized-volume"].reason
+    assert words in reason
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}-{case.severity}")
 def test_a_rule_fires(case: Case, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [replace(case.load, points=10)], environment=case.environment)

@@ -74,6 +74,7 @@ class Load:
     intervals: int = 30
     warmup: int = 3
     latency_ms: float = 1.0
+    volume_kind: str = "iscsi"
     wait_ms: float = 0.0
     """Of each I/O before it is submitted: response time less service time."""
     spread: float = 0.45
@@ -204,7 +205,7 @@ def facts_of(load: Load) -> dict[str, Any]:
         "volumes": [
             {
                 "name": volume_name(number),
-                "kind": "iscsi",
+                "kind": load.volume_kind,
                 "worker": 0,
                 "size_bytes": load.volume_bytes,
                 "capacity_bytes": load.volume_bytes,

@@ -420,7 +420,7 @@ def test_a_job_file_is_known_by_its_first_section(name: str, tmp_path: Path) -> 
 def test_job_files_are_read_one_at_a_time(tmp_path: Path) -> None:
     for name in ("a.fio", "b.fio"):
         (tmp_path / name).write_text(f"[a]\n{TIMED}")
-    with pytest.raises(UserError, match="only vdbench files can be read as one"):
+    with pytest.raises(UserError, match="only vdbench files can be read together"):
         load_workload([tmp_path / "a.fio", tmp_path / "b.fio"])
 
 

@@ -179,7 +179,7 @@ def test_a_configuration_is_known_by_its_first_line_or_its_name(tmp_path: Path) 
     for name in ("w.icf", "w.ICF", "w.txt", "w"):
         (tmp_path / name).write_text(TEXT)
         assert len(load_workload(tmp_path / name, overrides=overrides)) == 1
-    with pytest.raises(UserError, match="only vdbench files can be read as one"):
+    with pytest.raises(UserError, match="only vdbench files can be read together"):
         load_workload([tmp_path / "w.icf", tmp_path / "w.txt"])
     with pytest.raises(UserError, match=r"w\.icf: X cannot be substituted"):
         load_workload(tmp_path / "w.icf", substitutions={"X": "1"}, overrides=overrides)

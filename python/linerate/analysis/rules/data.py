@@ -56,9 +56,11 @@ def _cache_sized(step: StepView) -> Iterator[Doubt]:
     if not volumes or not used:
         return
     if used < CACHE_BYTES and not step.computed:
+        is_remote = any(volume.get("kind") not in ("file", "block") for volume in volumes)
+        measured = "the network" if is_remote else "a cache"
         yield note(
-            f"{used / GIB:.2f} GiB in all volumes fit in a cache: this measures the network, not disks",
-            "use volumes several times as large as the array's cache to measure its disks",
+            f"{used / GIB:.2f} GiB in all volumes fit in a cache: this measures {measured}, not disks",
+            "use volumes several times as large as the caches on the way to measure the disks",
         )
     memory = step.run.manifest.environment.get("memory.total_bytes")
     specs = {volume.get("name"): volume for volume in step.spec.get("volumes", ())}
@@ -71,7 +73,8 @@ def _cache_sized(step: StepView) -> Iterator[Doubt]:
         yield caution(
             f"files go through this host's page cache: {used / GIB:.2f} GiB of data, {memory / GIB:.0f} GiB of memory",
             "up to 100 % of the reads may come from memory: rates and times are then those of the memory",
-            "set direct, or use more data than the host has memory",
+            "open them past the page cache (vdbench openflags=o_direct, fio direct=1, TOML direct = true), "
+            "or use more data than the host has memory",
         )
 
 

@@ -15,6 +15,7 @@ from linerate.array.base import NAME_FORM, NAME_PATTERN, Frozen, Name, Sector, m
 from linerate.array.config import AluaState, GroupTag
 from linerate.array.storage import DiskConfig
 from linerate.errors import UserError
+from linerate.validation import fault_text
 
 
 class ArrayReply(Frozen):
@@ -270,7 +271,5 @@ def _fault(verb: str, error: ValidationError) -> tuple[str, str]:
     hint = "`linerate schema control` describes the fields of every verb"
     if context.get("pattern") == NAME_PATTERN:
         hint = f"a name has {NAME_FORM}"
-    text = (
-        "unknown field" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
-    )
+    text = "unknown field" if fault["type"] == "extra_forbidden" else fault_text(fault["msg"])
     return f"{verb}: {where}: {text}", hint

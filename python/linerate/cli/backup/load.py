@@ -135,9 +135,13 @@ def _data(size: str, used: float, changed: float, transfer: str, seed: int) -> B
 
     image_bytes, transfer_bytes = _bytes("--size", size), _bytes("--transfer", transfer)
     if image_bytes % CLUSTER_BYTES or image_bytes <= CLUSTER_BYTES:
-        raise UserError(f"--size {size}", "give a multiple of 64k, more than 64k")
+        raise UserError(
+            f"--size {size}: not a size of a virtual disk", "give a multiple of 64k, more than 64k"
+        )
     if transfer_bytes % CLUSTER_BYTES or not 0 < transfer_bytes <= 16 * _MIB:
-        raise UserError(f"--transfer {transfer}", "give a multiple of 64k up to 16m")
+        raise UserError(
+            f"--transfer {transfer}: not a size of a transfer", "give a multiple of 64k up to 16m"
+        )
     if used == 0:
         raise UserError("--used 0: there would be nothing to back up", "give more than 0 percent")
     return BackupSpec(
@@ -152,7 +156,9 @@ def _data(size: str, used: float, changed: float, transfer: str, seed: int) -> B
 def _block(text: str) -> int:
     block_bytes = _bytes("--block", text)
     if block_bytes & (block_bytes - 1) or not _MIB <= block_bytes <= 256 * _MIB:
-        raise UserError(f"--block {text}", "give a power of two from 1m to 256m")
+        raise UserError(
+            f"--block {text}: not a size of an image's block", "give a power of two from 1m to 256m"
+        )
     return block_bytes
 
 

@@ -55,10 +55,7 @@ Seed = Annotated[int | None, Option(metavar="N", help="Same seed, same sequence 
 Verify = Annotated[bool, Option("--verify", help="Stamp every written block and check it.")]
 Strict = Annotated[bool, Option("--strict", help="Read a vdbench file exactly as vdbench does.")]
 
-_SET = (
-    "An option of the iSCSI or SMB sessions (smb.signing=on), of multipath (multipath.policy=least_blocks), "
-    "or of a replay (trace.placement=scale)."
-)
+_SET = "An option of the iSCSI sessions; smb.KEY, multipath.KEY and trace.KEY: of SMB, multipath or a replay."
 Settings = Annotated[list[str] | None, Option("--set", metavar="iscsi.KEY=VALUE", help=_SET)]
 _PATH = 'A path of every iSCSI volume, once for each: "10.1.0.1 -> 10.1.0.10"; "p1 -> 10.1.1.10 standby".'
 Paths = Annotated[list[str] | None, Option("--path", metavar="PATH", help=_PATH)]

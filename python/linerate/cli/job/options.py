@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from linerate.cli.job.fit import Fitted, fitted_targets
 from linerate.errors import UserError
 from linerate.results import WorkloadSource
+from linerate.validation import fault_text
 from linerate.workload import (
     PRESETS,
     LunMap,
@@ -153,7 +154,7 @@ def _path(text: str) -> PathTable:
         return parse_path(text)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        what, _, accepted = fault["msg"].removeprefix("Value error, ").partition("; ")
+        what, _, accepted = fault_text(fault["msg"]).partition("; ")
         raise UserError(f"--path {text}: {what}", accepted or f"write {PATH_FORM}") from error
     except ValueError as error:
         what, _, accepted = str(error).partition("; ")
@@ -181,7 +182,7 @@ def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model
         fault = error.errors(include_url=False)[0]
         key = str(fault["loc"][0])
         known = ", ".join(model.model_fields)
-        hint = f"known are {known}" if fault["type"] == "extra_forbidden" else fault["msg"]
+        hint = f"known are {known}" if fault["type"] == "extra_forbidden" else fault_text(fault["msg"])
         raise UserError(f"--set {prefix}.{key}={values.get(key, '')}: cannot be used", hint) from error
 
 

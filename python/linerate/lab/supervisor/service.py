@@ -20,6 +20,7 @@ from linerate.lab.supervisor.faults import Faults
 from linerate.lab.supervisor.napi import ReceiveThreads
 from linerate.lab.supervisor.nodes import DEFAULTS
 from linerate.san import Fault, Link
+from linerate.validation import fault_text
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -232,6 +233,6 @@ def _changed(kind: str, name: str, known: Mapping[str, _Model], changes: dict[st
     except ValidationError as error:
         first = error.errors()[0]
         key = "".join(f"{part}: " for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
+        message = fault_text(first["msg"])
         fields = ", ".join(field for field in type(known[name]).model_fields if field != "name")
         raise UserError(f"{kind} {name}: {key}{message}", f"its values are {fields}") from error

@@ -23,6 +23,7 @@ WIDTH, HEIGHT = 400, 150
 SPREAD_LOG = 20
 """From this ratio of the largest to the smallest value on, an axis is logarithmic."""
 _LETTER_PX, _SYMBOL_PX = 6, 26  # of a legend
+_WIDEST_STRIP_PX = 20.0
 _EXCESS = 0.15
 """So much wider than the renderer expects may a browser's letters be."""
 _TITLE_PADDING_PX = 10
@@ -253,7 +254,8 @@ def _said(where: str, values: Mapping[str, float | None], unit: str) -> str:
 
 def _hits(said: Sequence[Point], field: str) -> alt.Chart:
     """An invisible upright strip around each place on the x axis, which has its words (`say`) as tooltip."""
-    width_px = max(round(WIDTH / max(len(said), 1), 1), 2.0)
+    # The renderer makes room for half of a strip's width on all four sides, and so the chart smaller.
+    width_px = min(max(round(WIDTH / max(len(said), 1), 1), 2.0), _WIDEST_STRIP_PX)
     strips: alt.Chart = (
         alt.Chart(_data(said))
         .mark_rule(strokeWidth=width_px, aria=True)

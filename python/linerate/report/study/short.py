@@ -152,7 +152,7 @@ def _certainty(page: StudyPage) -> Iterator[str]:
     groups = figures.grouped_findings(page.validity.findings)
     doubts = sum(group.finding.severity != "note" for group in groups)
     because = f", {plural(doubts, 'doubt')} (see below)" if doubts else ""
-    yield f"result: {page.validity.stamp}{because}"
+    yield f"result: {page.validity.words}{because}"
 
 
 def _limits(page: StudyPage) -> Iterator[str]:

@@ -170,7 +170,7 @@ def closing_lines(page: StudyPage) -> list[str]:
     ]
     if floors:
         lines.append(f"baseline against itself: {', '.join(floors)}")
-    lines.append(f"result: {page.validity.stamp}")
+    lines.append(f"result: {page.validity.words}")
     for group in figures.grouped_findings(page.validity.findings):
         if group.finding.severity != "note":
             where = words.where(group, page.runs)

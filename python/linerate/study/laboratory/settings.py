@@ -30,6 +30,7 @@ from linerate.settings import (
 from linerate.study.laboratory.faults import check_faults
 from linerate.study.laboratory.multipath import multipathed, paths_of
 from linerate.study.model import Settings, SettingValue
+from linerate.validation import fault_text
 from linerate.workload import RunSpec, SmbSpec, StreamSpec
 
 
@@ -95,7 +96,7 @@ def _check_storage(topology: Topology, settings: Settings) -> None:
         try:
             storage = Storage.model_validate(array.storage.model_dump())
         except ValidationError as error:
-            what = error.errors()[0]["msg"].removeprefix("Value error, ")
+            what = fault_text(error.errors()[0]["msg"])
             raise UserError(f"the disks of {array.name}: {what}", f"change {' or '.join(asked)}") from error
         for what in misfits(storage, [volume.size_bytes for volume in array.volumes]):
             raise UserError(f"the disks of {array.name}: {what}", f"change {' or '.join(asked)}")
