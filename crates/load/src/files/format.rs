@@ -39,6 +39,7 @@ impl FileThread<'_> {
         if is_first {
             let anchor = self.tree.anchor.clone();
             if format.delete {
+                self.shared.data.all_removed(self.work.structure);
                 self.clear(&anchor);
             }
             let _ = self.look();

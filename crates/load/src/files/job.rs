@@ -80,7 +80,8 @@ pub(super) fn collect(shared: &Arc<Shared>, sender: &Sender<FilesMessage>) {
             let was_stopped = shared.signal.is_stopped();
             shared.signal.stop();
             let ended = if was_stopped { RunOutcome::Stopped } else { RunOutcome::Completed };
-            drain(shared).map_or(ended, RunOutcome::Failed)
+            let left = drain(shared);
+            shared.failure.get().cloned().or(left).map_or(ended, RunOutcome::Failed)
         }
         Err(error) => {
             // Threads that wait at a part of a format for those that are missing end too.

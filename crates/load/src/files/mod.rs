@@ -8,11 +8,15 @@
 //! - `spec.rs`: the input. `tree.rs`: the structure and what of it exists; `java.rs`: its random sizes.
 //! - `job.rs`: the threads and the clock; `shared.rs`: what they share. `operation.rs`: one thread; `block.rs`: reads
 //!   and writes of an open file; `format.rs`: a format.
+//! - `data`: what blocks contain, and what was written where. `copy.rs`: copies of files in another structure.
 //! - `pace.rs`: when operations start. `record.rs`: measurements. `signal.rs`: the end.
 //!
-//! A read or write takes no memory: buffers belong to threads, paths are built in place.
+//! A read or write takes no memory: buffers belong to threads, paths are built in place. Notes about data that are
+//! checked grow with a file.
 
 mod block;
+mod copy;
+mod data;
 mod format;
 mod java;
 mod job;
@@ -25,6 +29,7 @@ mod spec;
 
 mod tree;
 
+pub use data::contents::WrittenFiles;
 pub use spec::{
     FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRunSpec, FormatSpec,
     StructureSpec,
@@ -63,11 +68,11 @@ struct Receiving {
 }
 
 impl FilesRun {
-    /// Looks at the structures and starts the threads.
-    pub fn start(spec: FilesRunSpec) -> Result<Self, RunError> {
+    /// Looks at the structures and starts the threads. `written`: what earlier runs wrote, if data are checked.
+    pub fn start(spec: FilesRunSpec, written: &WrittenFiles) -> Result<Self, RunError> {
         spec.validate()?;
         let signal = Arc::new(Signal::default());
-        let shared = Arc::new(Shared::new(spec, Arc::clone(&signal))?);
+        let shared = Arc::new(Shared::new(spec, Arc::clone(&signal), written)?);
         let facts = facts_of(&shared);
         let (sender, messages) = mpsc::channel();
         thread::Builder::new()

@@ -4,7 +4,8 @@
 //! one open and one close, which are counted too.
 
 use super::{
-    block::{BlockBuffers, OpenBlocks},
+    block::OpenBlocks,
+    data::BlockBuffers,
     record::{Entry, event},
     shared::Shared,
     spec::{FileOp, FileSelect, FileWorkSpec},
@@ -54,11 +55,6 @@ impl<'a> FileThread<'a> {
     pub(super) fn new(shared: &'a Shared, work_index: usize, index: usize) -> Self {
         let work = &shared.spec.workloads[work_index];
         let rng = Rng::new(shared.spec.seed, work_index as u32, index as u32, Use::Shots);
-        let largest = work.sizes.iter().map(|(bytes, _)| *bytes as usize).max().unwrap_or(0);
-        let writes = work.read_percent.map_or(work.operation == FileOp::Write, |percent| percent < 100.0);
-        let reads = work.read_percent.map_or(work.operation == FileOp::Read, |percent| percent > 0.0);
-        let size = |wanted: bool| if wanted { largest } else { 0 };
-        let payload = Rng::new(shared.spec.seed, work_index as u32, index as u32, Use::Payload);
         Self {
             shared,
             tree: &shared.trees[work.structure],
@@ -67,7 +63,7 @@ impl<'a> FileThread<'a> {
             work_index,
             rng,
             path: String::new(),
-            buffers: BlockBuffers::new(size(reads), size(writes), payload, index as u64),
+            buffers: BlockBuffers::new(shared, work_index, index),
             open: None,
         }
     }
@@ -88,6 +84,7 @@ impl<'a> FileThread<'a> {
             FileOp::Read | FileOp::Write => self.block(intended),
             FileOp::Mkdir | FileOp::Rmdir => self.folder(intended),
             FileOp::Create => self.create(intended),
+            FileOp::Copy | FileOp::Move => self.copy(intended),
             _ => self.file(intended),
         }
     }
@@ -100,7 +97,18 @@ impl<'a> FileThread<'a> {
         call: impl FnOnce() -> io::Result<T>,
     ) -> Option<T> {
         let begun = system::now_ns();
-        match call() {
+        self.counted(op, (bytes, intended), begun, call())
+    }
+
+    /// Counts what began at `begun` and ends now. None: it failed, which is counted too.
+    pub(super) fn counted<T>(
+        &self,
+        op: FileOp,
+        (bytes, intended): (u64, Option<u64>),
+        begun: u64,
+        result: io::Result<T>,
+    ) -> Option<T> {
+        match result {
             Ok(value) => {
                 let span = (begun, system::now_ns());
                 let entry = Entry { work: self.work_index, op, bytes, span, intended };
@@ -117,13 +125,23 @@ impl<'a> FileThread<'a> {
         }
     }
 
+    /// Puts the path of a file at hand, for its operations and their messages.
+    pub(super) fn name_file(&mut self, structure: usize, file: u32) {
+        self.shared.trees[structure].file_path(file, &mut self.path);
+    }
+
     pub(super) fn structure(&self) -> &str {
         &self.shared.spec.structures[self.work.structure].name
     }
 
     /// The next place in the order, or a random one; None: each had its turn.
     fn next_place(&mut self, count: u64, next: impl FnOnce(&Tree) -> u64) -> Option<u64> {
-        match self.work.select {
+        let select = match self.work.operation {
+            // Files in their order are copied once each.
+            FileOp::Copy if self.work.select == FileSelect::Sequential => FileSelect::Once,
+            _ => self.work.select,
+        };
+        match select {
             _ if count == 0 => None,
             FileSelect::Random => Some(self.rng.below(count)),
             FileSelect::Sequential => Some(next(self.tree) % count),
@@ -187,15 +205,14 @@ impl<'a> FileThread<'a> {
         let Some(file) = self.claim_file(alone, |tree, file| tree.size(file).is_some()) else {
             return Turn::Over;
         };
-        let mut path = std::mem::take(&mut self.path);
-        self.tree.file_path(file, &mut path);
-        self.path = path;
+        self.name_file(self.work.structure, file);
         let at = Path::new(&self.path);
         let asked = (0, intended);
         match op {
             FileOp::Delete => {
                 if self.timed(op, asked, || blocking::remove_file(at)).is_some() {
                     self.tree.set_size(file, None);
+                    self.shared.data.removed(self.work.structure, file);
                 }
             }
             FileOp::Getattr => drop(self.timed(op, asked, || blocking::entry(at))),
@@ -225,9 +242,7 @@ impl<'a> FileThread<'a> {
             tree.size(file).is_none() && tree.folder_exists(Some(tree.folder_of(file)))
         };
         let Some(file) = self.claim_file(true, suits) else { return Turn::Over };
-        let mut path = std::mem::take(&mut self.path);
-        self.tree.file_path(file, &mut path);
-        self.path = path;
+        self.name_file(self.work.structure, file);
         let mode = BlockingMode { create: true, ..self.mode(true) };
         let made = self.timed(FileOp::Create, (0, intended), || {
             let opened =
@@ -326,5 +341,7 @@ pub(super) fn words(op: FileOp) -> &'static str {
         FileOp::Access => "access",
         FileOp::Open => "open",
         FileOp::Close => "close",
+        FileOp::Copy => "copy",
+        FileOp::Move => "move",
     }
 }

@@ -1,13 +1,14 @@
 //! What the threads of a run share.
 
 use super::{
+    data::{BlockPlace, FileData, contents::WrittenFiles},
     pace::Pace,
-    record::Recorder,
+    record::{Recorder, event},
     signal::Signal,
-    spec::{FileOp, FilesRunSpec},
+    spec::{FileOp, FilesRunSpec, StructureSpec},
     tree::{Tree, remove_notes},
 };
-use crate::error::RunError;
+use crate::{error::RunError, verify::Wrong};
 use linerate_blame::Blame;
 use linerate_io::{
     blocking::{self, EntryKind},
@@ -16,7 +17,7 @@ use linerate_io::{
 use std::{
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
 };
@@ -26,6 +27,7 @@ use std::{
 pub(super) struct Shared {
     pub(super) spec: FilesRunSpec,
     pub(super) trees: Vec<Tree>,
+    pub(super) data: FileData,
     pub(super) pace: Pace,
     pub(super) recorder: Recorder,
     pub(super) signal: Arc<Signal>,
@@ -37,48 +39,23 @@ pub(super) struct Shared {
     pub(super) threads: usize,
     pub(super) parts_ended: AtomicUsize,
     pub(super) next_thread: AtomicU64,
+    /// Why the run has failed; the first reason stays.
+    pub(super) failure: OnceLock<RunError>,
 }
 
 impl Shared {
-    /// Looks at the structures. `start`: on the monotonic clock.
-    pub(super) fn new(spec: FilesRunSpec, signal: Arc<Signal>) -> Result<Self, RunError> {
-        let mut trees = Vec::new();
-        for structure in &spec.structures {
-            let refused = |message: String, blame: Blame| RunError::Volume {
-                volume: structure.name.clone(),
-                message,
-                blame,
-            };
-            let anchor = Path::new(&structure.anchor);
-            let failed =
-                |error: std::io::Error| refused(format!("{}: {error}", structure.anchor), Blame::Host);
-            match blocking::entry(anchor).map_err(failed)? {
-                Some(EntryKind::File(_)) => {
-                    return Err(refused(
-                        format!("{} is a file; name a folder", structure.anchor),
-                        Blame::User,
-                    ));
-                }
-                None if structure.create_anchor => blocking::make_folders(anchor).map_err(failed)?,
-                None => {
-                    let what = format!(
-                        "there is no folder {}; make it, or write create_anchors=yes",
-                        structure.anchor
-                    );
-                    return Err(refused(what, Blame::User));
-                }
-                Some(_) => {}
-            }
-            let tree = Tree::new(structure, spec.format.is_some())?;
-            if spec.format.is_none() {
-                tree.look().map_err(failed)?;
-            }
-            trees.push(tree);
-        }
-        for work in spec.workloads.iter().filter(|work| changes_structure(work.operation)) {
-            remove_notes(&trees[work.structure].anchor)
-                .map_err(|error| RunError::Host(format!("vdb_control.file cannot be removed: {error}")))?;
-        }
+    /// Looks at the structures. `written`: what earlier runs wrote. `start`: on the monotonic clock.
+    pub(super) fn new(
+        spec: FilesRunSpec,
+        signal: Arc<Signal>,
+        written: &WrittenFiles,
+    ) -> Result<Self, RunError> {
+        let trees: Vec<Tree> = spec
+            .structures
+            .iter()
+            .map(|structure| look_at(structure, spec.format.is_some()))
+            .collect::<Result<_, _>>()?;
+        make_ready(&spec, &trees)?;
         let threads = spec.workloads.iter().map(|work| work.threads as usize);
         let start = system::now_ns();
         Ok(Self {
@@ -89,6 +66,8 @@ impl Shared {
             threads: threads.sum(),
             parts_ended: AtomicUsize::new(0),
             next_thread: AtomicU64::new(0),
+            failure: OnceLock::new(),
+            data: FileData::new(&spec, &trees, written)?,
             trees,
             spec,
             signal,
@@ -105,6 +84,25 @@ impl Shared {
         self.signal.wait_for(|| self.parts_ended.load(SeqCst) >= all);
     }
 
+    /// Ends the run: a block does not contain what was written to it.
+    pub(super) fn miscompare(&self, thread: usize, at: BlockPlace, wrong: &Wrong) {
+        let path = |file: u32| {
+            let mut path = String::new();
+            self.trees[at.structure].file_path(file, &mut path);
+            path
+        };
+        let mut message = format!("{}: {wrong}", path(at.file));
+        if let Some(other) = self.data.other_file(at.structure, wrong) {
+            message = format!("{message}; the other file is {}", path(other));
+        }
+        let volume = self.spec.structures[at.structure].name.clone();
+        let told = event("miscompare", self.seconds(), &volume, message.clone(), Blame::Peer);
+        self.recorder.note(thread, told);
+        // The first one is told; several threads may find one at once.
+        let _ = self.failure.set(RunError::Miscompare { volume, message });
+        self.signal.stop();
+    }
+
     /// Seconds since the start.
     pub(super) fn seconds(&self) -> f64 {
         system::now_ns().saturating_sub(self.start) as f64 / 1e9
@@ -118,12 +116,64 @@ impl Shared {
     /// Whether a workload with one of these operations still works on a structure.
     pub(super) fn is_active(&self, structure: usize, ops: &[FileOp]) -> bool {
         let works = self.spec.workloads.iter().enumerate();
-        let mut fits = works.filter(|(_, work)| work.structure == structure && ops.contains(&work.operation));
+        let mut fits = works.filter(|(_, work)| work.does(ops, structure));
         fits.any(|(index, _)| !self.pace.has_ended(index))
     }
 }
 
+/// Looks at a structure; its anchor is made if it may be.
+fn look_at(structure: &StructureSpec, is_format: bool) -> Result<Tree, RunError> {
+    let refused =
+        |message: String, blame: Blame| RunError::Volume { volume: structure.name.clone(), message, blame };
+    let anchor = Path::new(&structure.anchor);
+    let failed = |error: std::io::Error| refused(format!("{}: {error}", structure.anchor), Blame::Host);
+    match blocking::entry(anchor).map_err(failed)? {
+        Some(EntryKind::File(_)) => {
+            return Err(refused(format!("{} is a file; name a folder", structure.anchor), Blame::User));
+        }
+        None if structure.create_anchor => blocking::make_folders(anchor).map_err(failed)?,
+        None => {
+            let what =
+                format!("there is no folder {}; make it, or write create_anchors=yes", structure.anchor);
+            return Err(refused(what, Blame::User));
+        }
+        Some(_) => {}
+    }
+    let tree = Tree::new(structure, is_format)?;
+    if !is_format {
+        tree.look().map_err(failed)?;
+    }
+    Ok(tree)
+}
+
+/// Removes vdbench's notes about structures that the run changes, and makes the folders that targets lack.
+fn make_ready(spec: &FilesRunSpec, trees: &[Tree]) -> Result<(), RunError> {
+    for work in spec.workloads.iter().filter(|work| changes_structure(work.operation)) {
+        for structure in [Some(work.structure), work.target].into_iter().flatten() {
+            remove_notes(&trees[structure].anchor)
+                .map_err(|error| RunError::Host(format!("vdb_control.file cannot be removed: {error}")))?;
+        }
+        if let Some(target) = work.target {
+            trees[target].make_missing_folders().map_err(|(path, error)| RunError::Volume {
+                volume: spec.structures[target].name.clone(),
+                message: format!("{path} cannot be made: {error}"),
+                blame: Blame::Host,
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether an operation makes or removes files or folders.
 fn changes_structure(op: FileOp) -> bool {
-    matches!(op, FileOp::Write | FileOp::Create | FileOp::Delete | FileOp::Mkdir | FileOp::Rmdir)
+    matches!(
+        op,
+        FileOp::Write
+            | FileOp::Create
+            | FileOp::Delete
+            | FileOp::Mkdir
+            | FileOp::Rmdir
+            | FileOp::Copy
+            | FileOp::Move
+    )
 }
