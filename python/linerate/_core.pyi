@@ -272,12 +272,20 @@ class Summary:
         """What made the run fail; None if nothing did."""
 
 @final
+class WrittenFiles:
+    """What runs of this process have written into files: a run checks what those before it wrote."""
+
+    def __new__(cls) -> WrittenFiles:
+        """Nothing was written yet."""
+
+@final
 class FilesRun:
     """A run of a file system workload that is going on."""
 
     @staticmethod
-    def start(spec_json: str, /) -> FilesRun:
-        """Looks at the structures of a FilesRunSpec (version 1) and starts the threads."""
+    def start(spec_json: str, written: WrittenFiles, /) -> FilesRun:
+        """Looks at the structures of a FilesRunSpec (version 1) and starts the threads. `written` is what runs before
+        it wrote, for a run that checks data."""
 
     def facts(self) -> dict[str, Any]:
         """Threads, and per structure the size of its files."""

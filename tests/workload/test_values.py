@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.lexer import Parameter, hide_quoted
 from linerate.workload.vdbench.tables import Form, Keyword
@@ -80,6 +84,46 @@ def test_number_lists_and_ranges(text: str, expected: tuple[float, ...]) -> None
 def test_a_descending_range_is_an_error_that_says_what_vdbench_does() -> None:
     assert "the range goes down; vdbench would use 100 alone" in error("(100-0,10)")
     assert numbers("(100-0,50)", lenient=True) == (100, 50, 0)
+
+
+@given(first=st.integers(1, 1 << 40), last=st.integers(1, 1 << 40))
+def test_d_doubles_or_halves_up_to_the_last_number(first: int, last: int) -> None:
+    """The rule of vdbench's guide: (1-64,d) doubles, and (64-1,d) halves."""
+    found = numbers(f"({first}-{last},d)")
+    factor = 2.0 if first <= last else 0.5
+    assert found[0] == first
+    assert all(after == before * factor for before, after in pairwise(found))
+    low, high = sorted((first, last))
+    assert all(low <= number <= high for number in found)
+    assert not low <= found[-1] * factor <= high, "there would be one more"
+
+
+@given(first=st.integers(0, 1000), last=st.integers(0, 1000), step=st.integers(1, 300))
+def test_a_range_that_goes_down_by_a_step_has_every_number_when_read_leniently(
+    first: int, last: int, step: int
+) -> None:
+    assume(last < first)
+    expected = tuple(range(first, last - 1, -step))
+    assert numbers(f"({first}-{last},{step})", lenient=True) == expected
+    assert numbers(f"({first}-{last},-{step})", lenient=True) == expected
+
+
+def test_steps_that_vdbench_does_not_know_are_read_leniently_with_a_notice() -> None:
+    assert numbers("(64k-4k,/4)", lenient=True) == (65536, 16384, 4096)
+    assert numbers("(10-3,/2)", lenient=True) == (10, 5)
+    problems = Problems()
+    assert value("(64-16,-16)", Form.NUMBERS, problems, lenient=True) is not None
+    (notice,) = problems.notices
+    assert "vdbench fails at the step -16" in notice.message
+    assert "vdbench has no step -16" in error("(64-16,-16)")
+    assert "vdbench has no step /2 | write (64-1,d) to halve" in error("(64-16,/2)")
+
+
+@pytest.mark.parametrize("text", ["(4-64,/2)", "(64-4,/1)", "(64-4,/0)", "(64-0,/2)", "(4-64,-4)"])
+def test_a_step_that_leads_nowhere_is_wrong_in_lenient_reading_too(text: str) -> None:
+    problems = Problems()
+    assert value(text, Form.NUMBERS, problems, lenient=True) is None
+    assert problems.errors
 
 
 @pytest.mark.parametrize(

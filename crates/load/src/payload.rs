@@ -149,14 +149,20 @@ impl Buffers {
 
 /// Fills whole pages with random bytes, of which only the first 1/ratio is not zero.
 fn fill(region: &Region, start: u64, len: u64, ratio: f64, rng: &mut Rng) {
-    let random = ((PAGE_BYTES as f64 / ratio.max(1.0)) as usize).next_multiple_of(8);
     let mut page = [0; PAGE_BYTES as usize];
     for at in (0..len).step_by(PAGE_BYTES as usize) {
-        for word in page[..random].chunks_exact_mut(8) {
-            word.copy_from_slice(&rng.bits().to_le_bytes());
-        }
+        fill_random(&mut page, ratio, rng);
         region.write(start + at, &page);
     }
+}
+
+/// Fills a page of any size with random bytes, of which only the first 1/ratio is not zero.
+pub(crate) fn fill_random(page: &mut [u8], ratio: f64, rng: &mut Rng) {
+    let random = ((page.len() as f64 / ratio.max(1.0)) as usize).next_multiple_of(8).min(page.len());
+    for word in page[..random].chunks_mut(8) {
+        word.copy_from_slice(&rng.bits().to_le_bytes()[..word.len()]);
+    }
+    page[random..].fill(0);
 }
 
 #[cfg(test)]

@@ -12,11 +12,22 @@ use std::fmt;
 /// Largest unit.
 pub(crate) const UNIT_BYTES_MAX: u32 = 4096;
 /// Set in a generation after a failed write: the unit may hold the old or the new content.
-const UNSURE: u32 = 1 << 31;
+pub(crate) const UNSURE: u32 = 1 << 31;
 const HEADER_BYTES: usize = 32;
 const SHOWN_BYTES: usize = 16;
 
-/// The content of units: it follows from the address, the generation and the seed.
+/// What a unit contains follows from this, and from the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnitName {
+    /// Number of its file; 0: the unit is one of a volume.
+    pub(crate) file: u32,
+    /// Offset in the file or on the volume.
+    pub(crate) address: u64,
+    /// How often it was written.
+    pub(crate) generation: u32,
+}
+
+/// The content of units.
 #[derive(Debug)]
 pub(crate) struct Stamp {
     unit: usize,
@@ -33,8 +44,7 @@ impl Stamp {
 
     /// Puts a unit into memory.
     pub(crate) fn put(&mut self, memory: &Region, place: u64, address: u64, generation: u32) {
-        self.render(address, generation);
-        memory.write(place, &self.content);
+        memory.write(place, self.content(UnitName { file: 0, address, generation }));
     }
 
     /// Compares a unit in memory. Returns what is wrong.
@@ -45,9 +55,32 @@ impl Stamp {
         address: u64,
         generation: u32,
     ) -> Option<Wrong> {
-        self.render(address, generation);
-        let byte = memory.compare(place, &self.content)?;
-        Some(self.describe(memory, address, place, generation, byte))
+        let unit = UnitName { file: 0, address, generation };
+        memory.compare(place, self.content(unit))?;
+        let mut found = vec![0; self.unit];
+        memory.read(place, &mut found);
+        self.compare(&found, unit)
+    }
+
+    /// Compares a unit; `found` may be shorter at the end of a file. Returns what is wrong.
+    pub(crate) fn compare(&mut self, found: &[u8], unit: UnitName) -> Option<Wrong> {
+        let expected = &self.content(unit)[..found.len()];
+        if expected == found {
+            return None;
+        }
+        let byte = expected.iter().zip(found).position(|(expected, found)| expected != found)?;
+        let shown = byte..(byte + SHOWN_BYTES).min(found.len());
+        let expected = expected[shown.clone()].to_vec();
+        let (diagnosis, other_file) = self.diagnose(found, unit);
+        Some(Wrong {
+            offset: unit.address,
+            generation: unit.generation,
+            diagnosis,
+            other_file,
+            byte,
+            expected,
+            found: found[shown].to_vec(),
+        })
     }
 
     /// Addresses and places in memory of the units of an I/O.
@@ -56,9 +89,10 @@ impl Stamp {
         (0..u64::from(len) / unit).map(move |nth| (offset + nth * unit, at + nth * unit))
     }
 
-    /// The content of a unit into `self.content`.
-    fn render(&mut self, address: u64, generation: u32) {
-        let header = [address, generation.into(), self.seed, checksum(address, generation.into(), self.seed)];
+    /// The content of a unit.
+    pub(crate) fn content(&mut self, unit: UnitName) -> &[u8] {
+        let written = u64::from(unit.file) << 32 | u64::from(unit.generation);
+        let header = [unit.address, written, self.seed, checksum(unit.address, written, self.seed)];
         let mut state = header[3];
         let fill = std::iter::repeat_with(|| {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -67,44 +101,38 @@ impl Stamp {
         for (word, value) in self.content.chunks_exact_mut(8).zip(header.into_iter().chain(fill)) {
             word.copy_from_slice(&value.to_le_bytes());
         }
+        &self.content
     }
 
-    fn describe(&self, memory: &Region, address: u64, place: u64, generation: u32, byte: usize) -> Wrong {
-        let mut found = vec![0; self.unit];
-        memory.read(place, &mut found);
-        let end = (byte + SHOWN_BYTES).min(self.unit);
-        Wrong {
-            offset: address,
-            generation,
-            diagnosis: self.diagnose(&found, address, generation),
-            byte,
-            expected: self.content[byte..end].to_vec(),
-            found: found[byte..end].to_vec(),
-        }
-    }
-
-    /// The likely cause of a wrong unit, by its header.
-    fn diagnose(&self, found: &[u8], address: u64, generation: u32) -> String {
+    /// The likely cause of a wrong unit by its header, and the number of the other file that it belongs to.
+    fn diagnose(&self, found: &[u8], unit: UnitName) -> (String, Option<u32>) {
         let mut words = [0; HEADER_BYTES / 8];
         for (word, bytes) in words.iter_mut().zip(found.chunks_exact(8)) {
             *word = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
         }
         let [at, written, seed, sum] = words;
-        if found.iter().all(|byte| *byte == 0) {
+        let (file, generation) = ((written >> 32) as u32, written as u32);
+        let cause = if found.iter().all(|byte| *byte == 0) {
             "the block is all zeros (a lost write, or discarded)".into()
+        } else if found.len() < HEADER_BYTES {
+            "the content is damaged (the block is too short for a header)".into()
         } else if sum != checksum(at, written, seed) {
             "the block's header is damaged".into()
         } else if seed != self.seed {
             "the block was written by another run".into()
-        } else if at != address {
+        } else if file != unit.file {
+            let cause = format!("a block of another file, of offset {at} (a misdirected write or read)");
+            return (cause, Some(file));
+        } else if at != unit.address {
             format!("the block belongs at offset {at} (a misdirected write or read)")
-        } else if written < generation.into() {
-            format!("generation {written} of the block (a lost or late write)")
-        } else if written > generation.into() {
-            format!("generation {written} of the block (a write that was not acknowledged or not ours)")
+        } else if generation < unit.generation {
+            format!("generation {generation} of the block (a lost or late write)")
+        } else if generation > unit.generation {
+            format!("generation {generation} of the block (a write that was not acknowledged or not ours)")
         } else {
             "the header is right, the content is damaged".into()
-        }
+        };
+        (cause, None)
     }
 }
 
@@ -169,6 +197,8 @@ pub(crate) struct Wrong {
     pub(crate) offset: u64,
     generation: u32,
     diagnosis: String,
+    /// The block is one of this file.
+    pub(crate) other_file: Option<u32>,
     byte: usize,
     expected: Vec<u8>,
     found: Vec<u8>,

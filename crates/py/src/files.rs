@@ -36,6 +36,20 @@ pub(crate) fn anchor_names(
     Ok(names.map_err(|error| run_error(&error))?.map(|names| names.into_iter().map(word).collect()))
 }
 
+/// What runs of this process have written into files: a run checks what those before it wrote.
+#[pyclass(frozen, module = "linerate._core")]
+#[derive(Debug)]
+pub(crate) struct WrittenFiles(Arc<files::WrittenFiles>);
+
+#[pymethods]
+impl WrittenFiles {
+    /// Nothing was written yet.
+    #[new]
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+}
+
 /// A run of a file system workload that is going on.
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
@@ -46,17 +60,20 @@ pub(crate) struct FilesRun {
 
 #[pymethods]
 impl FilesRun {
-    /// Looks at the structures of a `FilesRunSpec` (version 1) and starts the threads.
+    /// Looks at the structures of a `FilesRunSpec` (version 1) and starts the threads. `written` is what runs before it
+    /// wrote, for a run that checks data.
     #[staticmethod]
-    #[pyo3(signature = (spec_json, /))]
-    fn start(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
+    #[pyo3(signature = (spec_json, written, /))]
+    fn start(py: Python<'_>, spec_json: &str, written: &Bound<'_, WrittenFiles>) -> PyResult<Self> {
         let spec: FilesRunSpec =
             serde_json::from_str(spec_json).map_err(|error| refused_json("files run", &error))?;
         let names = Names {
             streams: spec.streams.iter().map(|stream| stream.name.clone()).collect(),
             volumes: spec.structures.iter().map(|structure| structure.name.clone()).collect(),
         };
-        let run = interruptible(py, || files::FilesRun::start(spec))?.map_err(|error| run_error(&error))?;
+        let written = Arc::clone(&written.get().0);
+        let run = interruptible(py, move || files::FilesRun::start(spec, &written))?
+            .map_err(|error| run_error(&error))?;
         Ok(Self { run: Arc::new(run), names: Arc::new(names) })
     }
 

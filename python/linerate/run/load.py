@@ -64,7 +64,13 @@ class Loader(Protocol):
 
 
 class Here:
-    """Loads run in this process, on volumes that hold what they hold."""
+    """Loads run in this process, on volumes that hold what they hold.
+
+    Runs of file system workloads that check data know what those before them wrote.
+    """
+
+    def __init__(self) -> None:
+        self._written = _core.WrittenFiles()
 
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
         """See `Loader`."""
@@ -72,7 +78,9 @@ class Here:
 
     def start(self, cleared: Cleared) -> Load:
         """See `Loader`."""
-        return LocalLoad(cleared) if not isinstance(cleared.spec, FilesLoadSpec) else FilesLoad(cleared.spec)
+        if isinstance(cleared.spec, FilesLoadSpec):
+            return FilesLoad(cleared.spec, self._written)
+        return LocalLoad(cleared)
 
 
 class VirtualSan(Here):
@@ -147,9 +155,9 @@ class LocalLoad(_CoreLoad[_core.Run]):
 class FilesLoad(_CoreLoad[_core.FilesRun]):
     """The load of a file system workload, in this process."""
 
-    def __init__(self, spec: FilesLoadSpec) -> None:
+    def __init__(self, spec: FilesLoadSpec, written: _core.WrittenFiles) -> None:
         self._spec = spec
-        self._core = _core.FilesRun.start(spec.seam_json())
+        self._core = _core.FilesRun.start(spec.seam_json(), written)
 
 
 class SimulatedLoad(_CoreLoad[_core.Run]):

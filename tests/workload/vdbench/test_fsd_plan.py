@@ -141,20 +141,42 @@ def test_a_format_has_no_length_and_says_what_it_makes(read: Read, fields: str, 
     ("text", "told"),
     [
         (FSD.replace("/data/a", "smb://nas/share") + FWD + RD, "w.vdb:1: fsd=fsd1: anchor=smb://nas/share"),
-        (FSD + FWD.replace("read", "copy") + RD, "w.vdb:2: operation=copy: copy and move are not supported"),
+        (FSD + FWD.replace("read", "copy") + RD, "w.vdb:2: fwd=fwd1: operation=copy needs target="),
+        (FSD + FWD.replace("threads", "target=fsd1,threads") + RD, "goes with operation=copy or move"),
+        (FSD + FWD.replace("read", "copy,target=fsd2") + RD, "target=fsd2: there is no such fsd"),
+        (FSD + FWD.replace("read", "copy,target=fsd1") + RD, "needs the structure of fsd=fsd1, in another"),
+        (
+            FSD
+            + FSD.replace("fsd1", "fsd2").replace("/a", "/b").replace("depth=2", "depth=1")
+            + FWD.replace("read", "move,target=fsd2")
+            + RD,
+            "target=fsd2 needs the structure of fsd=fsd1",
+        ),
+        (
+            FSD + FWD + RD.replace("elapsed", "operations=(read,move),elapsed"),
+            "operations=move needs target=",
+        ),
         (FSD + FWD.replace("threads", "rdpct=50,threads") + RD, "rdpct= needs fileio=random"),
         (FSD + FWD.replace("threads", "stopafter=5,threads") + RD, "stopafter= with fileio=sequential"),
         (FSD + FWD.replace("threads", "fileselect=skewed,threads") + RD, "fileselect=skewed: not supported"),
         (FSD + FWD + RD.replace("max", "curve"), "curve is not supported for FWDs"),
         (FSD + FWD + RD.replace("max", "50%"), "fwdrate=50%: a rate in percent is not supported for FWDs"),
         (FSD + FWD + RD.replace("fwdrate=max,", ""), "rd=rd1: no fwdrate"),
-        ("dedupratio=2,dedupunit=4k\n" + FSD + FWD + RD, "dedupratio= with FSDs is not supported"),
         (FSD + FWD + RD.replace("elapsed", "format=complete,elapsed"), "complete is not supported"),
         (FSD + FWD + RD.replace("elapsed", "iorate=5,elapsed"), "goes with WDs"),
         (FSD + FWD.replace("fsd=fsd1", "fsd=fsd9") + RD, "there is no such fsd"),
         ("sd=sd1,lun=/data/x,size=1m\n" + FSD + FWD + RD, "SDs and WDs do not go with FSDs and FWDs"),
         ("sd=sd1,lun=x\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1,fwdrate=5\n", "goes with FWDs"),
-        ("validate=yes\n" + FSD + FWD + RD, "validate=yes with FSDs is not supported"),
+        ("validate=yes\n" + FSD + FWD.replace("8k", "1000") + RD, "data are checked in blocks of 512 bytes"),
+        (
+            "validate=yes\n" + FSD + FWD.replace("threads", "fileio=(random,shared),threads") + RD,
+            "two threads may use one block at once",
+        ),
+        (
+            "validate=yes\n" + FSD + FWD + RD.replace("elapsed", "forcompratio=(1,2),elapsed"),
+            "do not compress",
+        ),
+        (FSD + FWD + RD.replace("elapsed", "forcompratio=(1,30),elapsed"), "compratio from 1 to 25"),
         (FSD + "fsd=fsd2,anchor=/data/a/b\n" + FWD.replace("fsd=fsd1", "fsd=*") + RD, "or holds it"),
     ],
 )
@@ -162,6 +184,55 @@ def test_what_is_not_done_is_refused_by_name(read: Read, text: str, told: str) -
     with pytest.raises(UserError) as caught:
         _read(read, text)
     assert told in f"{caught.value.message}"
+
+
+def test_a_copy_has_the_structures_of_both_ends_and_a_format_only_its_own(read: Read) -> None:
+    text = (
+        FSD
+        + FSD.replace("fsd1", "fsd2").replace("/a", "/b")
+        + FWD.replace("operation=read", "operation=copy,target=fsd2")
+        + RD.replace("elapsed", "format=yes,fordepth=(1,2),elapsed")
+    )
+    making, copying = _runs(_read(read, text))[:2]
+    assert [structure.name for structure in making.files.structures] == ["fsd1"]
+    assert [(one.name, one.depth) for one in copying.files.structures] == [("fsd1", 1), ("fsd2", 1)]
+    (work,) = copying.files.workloads
+    assert (work.operation, work.structure, work.target, work.threads) == ("copy", 0, 1, 8)
+    changed = {name for one in copying.streams if one.read_percent < 100 for name in one.volumes}
+    assert changed == {"fsd2"}, "a copy changes nothing in its source"
+    volumes = {one.name: one.volumes for one in copying.streams}
+    assert volumes["fwd1 read"] == ("fsd1",)
+    assert volumes["fwd1 copy"] == volumes["fwd1 write"] == volumes["fwd1 delete"] == ("fsd2",)
+    (moving,) = _runs(_read(read, text.replace("copy", "move").replace("format=yes,fordepth=(1,2),", "")))
+    changed = {name for one in moving.streams if one.read_percent < 100 for name in one.volumes}
+    assert changed == {"fsd1", "fsd2"}
+
+
+def test_data_are_checked_in_the_largest_block_that_fits_all_sizes(read: Read) -> None:
+    sweep = RD.replace("elapsed", "format=yes,forxfersize=(3k,8k),elapsed")
+    runs = _runs(_read(read, "validate=yes\n" + FSD + FWD + sweep))
+    assert [(run.verify, run.files.verify_unit_bytes) for run in runs] == [("on", 1024)] * 4
+    (run,) = _runs(read(FSD + FWD + RD, overrides=Overrides(verify="on")))
+    assert (run.verify, run.files.verify_unit_bytes) == ("on", 4096)
+    (run,) = _runs(_read(read, FSD + FWD + RD))
+    assert (run.verify, run.files.verify_unit_bytes) == ("off", None)
+
+
+def test_data_compress_and_repeat_as_asked_in_formats_too(read: Read) -> None:
+    text = "compratio=2\ndedupratio=3,dedupunit=8k,dedupsets=10\n" + FSD + FWD
+    making, reading = _runs(_read(read, text + RD.replace("elapsed", "format=yes,elapsed")))
+    for run in (making, reading):
+        assert run.files.compression_ratio == 2
+        assert run.files.dedup is not None
+        assert (run.files.dedup.ratio, run.files.dedup.unit_bytes, run.files.dedup.sets) == (3, 8192, 10)
+    swept = _runs(_read(read, text + RD.replace("elapsed", "forcompratio=(4,1.5),elapsed")))
+    assert [run.files.compression_ratio for run in swept] == [4, 1.5]
+
+
+def test_loops_over_whole_numbers_leave_fractions_out(read: Read) -> None:
+    plan = _read(read, FSD + FWD + RD.replace("elapsed", "forthreads=(100-1,d),elapsed"))
+    assert [run.files.workloads[0].threads for run in _runs(plan)] == [100, 50, 25, 12, 6, 3, 1]
+    assert [step.label for step in plan.steps()][3] == "rd1 threads=12"
 
 
 def test_options_for_volumes_are_refused(read: Read) -> None:

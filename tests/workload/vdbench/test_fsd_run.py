@@ -86,3 +86,76 @@ def test_a_dry_run_says_which_runs_have_no_known_length(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "2 runs, 1 of unknown length, the others 5 s"
     only = _run(tmp_path, "--dry-run", text=TEXT.replace("format=yes", "format=only"))
     assert only.stdout.splitlines()[-1] == "1 run, of unknown length"
+
+
+CHECKED = """\
+validate=yes
+create_anchors=yes
+fsd=fsd1,anchor=anchor,depth=2,width=2,files=3,size=(4k,50,12k,50)
+fwd=fwd1,fsd=fsd1,operation=read,fileselect=once,xfersize=4k,threads=2
+rd=make,fwd=fwd1,fwdrate=max,format=only,elapsed=4,interval=1
+rd=rd1,fwd=fwd1,fwdrate=max,startcmd="sh between.sh",elapsed=4,interval=1,warmup=1
+"""
+DAMAGED = "vdb.1_2.dir/vdb.2_1.dir/vdb_f0002.file"
+
+
+def _counts(tmp_path: Path, name: str) -> dict[str, tuple[int, int]]:
+    run = RunDirectory.open(tmp_path / name)
+    counted = run.intervals.group_by("stream").agg(pl.col("ios").sum(), pl.col("bytes").sum())
+    return {stream: (ios, size) for stream, ios, size in counted.iter_rows()}
+
+
+def test_a_byte_that_changes_between_the_format_and_a_read_fails_the_run(tmp_path: Path) -> None:
+    between = tmp_path / "between.sh"
+    between.write_text("true\n")
+    clean = _run(tmp_path, "--warmup", "0", text=CHECKED, name="clean")
+    assert clean.returncode == 0, clean.stderr
+    unchecked = CHECKED.replace("validate=yes\n", "")
+    plain = _run(tmp_path, "--warmup", "0", "--overwrite", "all", text=unchecked, name="plain")
+    assert plain.returncode == 0, plain.stderr
+    made = {"format delete": (12, 0), "format rmdir": (6, 0)}  # the old structure
+    assert _counts(tmp_path, "plain") == _counts(tmp_path, "clean") | made, "checks change no count"
+    damaged = tmp_path / "anchor" / DAMAGED
+    between.write_text(f"printf '\\000' | dd of={damaged} bs=1 seek=1000 conv=notrunc 2>/dev/null\n")
+    failed = _run(tmp_path, "--warmup", "0", "--overwrite", "all", text=CHECKED, name="failed")
+    assert failed.returncode == 1, failed.stderr
+    told = f"volume fsd1: wrong data: {damaged}: block at offset 0: expected generation 1, found: "
+    assert told in failed.stderr
+    assert "first difference at byte 1000: expected " in failed.stderr
+    run = RunDirectory.open(tmp_path / "failed")
+    assert [step.state for step in run.steps] == ["complete", "failed"]
+    (event,) = [event for event in run.events if event.kind == "miscompare"]
+    assert event.volume == "fsd1"
+    assert str(damaged) in event.message
+
+
+def test_files_are_copied_into_the_target_and_asked_about_there(tmp_path: Path) -> None:
+    text = (
+        "validate=yes\ncreate_anchors=yes\n"
+        "fsd=default,depth=2,width=2,files=3,size=(4k,50,12k,50)\n"
+        f"fsd=fsd1,anchor=anchor\nfsd=fsd2,anchor={tmp_path}/copies\n"
+        "fwd=fwd1,fsd=fsd1,target=fsd2,operation=copy,xfersize=4k,threads=2\n"
+        "fwd=fwd2,fsd=fsd2,operation=read,fileselect=once,xfersize=8k,threads=2\n"
+        "rd=rd1,fwd=fwd1,fwdrate=max,format=yes,elapsed=4,interval=1\n"
+        "rd=rd2,fwd=fwd2,fwdrate=max,elapsed=4,interval=1\n"
+    )
+    done = _run(tmp_path, "--vdbench-output", "told", "--warmup", "0", text=text)
+    assert done.returncode == 0, done.stderr
+    files = _files(tmp_path)
+    copies = {path.name for path in (tmp_path / "copies").rglob("*.file")}
+    assert len(list((tmp_path / "copies").rglob("*.file"))) == 12
+    assert copies == {Path(name).name for name in files}
+    found = _counts(tmp_path, "run")
+    size = sum(files.values())
+    blocks = size // 4096
+    assert found["fwd1 copy"] == (12, 0)
+    assert found["fwd1 read"] == found["fwd1 write"] == (blocks, size)
+    assert found["fwd1 open"][0] == found["fwd1 close"][0] == 24
+    assert found["fwd2 read"][1] == size
+    flat = (tmp_path / "told" / "flatfile.html").read_text().splitlines()
+    (head,) = [line.split() for line in flat if line.split()[:2] == ["tod", "timestamp"]]
+    average = next(line.split() for line in flat if re.search(r" rd1 +avg_", line))
+    row = dict(zip(head, average, strict=True))
+    assert float(row["rate"]) == float(row["Copy_rate"]) > 0
+    again = _run(tmp_path, "--overwrite", "fsd1", text=text, name="again")
+    assert again.returncode == 2, "the target holds files too"

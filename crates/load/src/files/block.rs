@@ -1,6 +1,7 @@
 //! Blocks of an open file: which file, which place, how many, and what is written.
 
 use super::{
+    data::{BlockBuffers, BlockPlace},
     file_system::OpenedFile,
     operation::{FileThread, Turn},
     spec::FileOp,
@@ -9,9 +10,6 @@ use super::{
 use crate::stream::rng::{Chance, Rng};
 use linerate_io::blocking::BlockingMode;
 use std::{io, path::Path};
-
-/// Memory that suits `O_DIRECT`.
-const ALIGN_BYTES: usize = 4096;
 
 /// A file between its open and its close.
 #[derive(Debug)]
@@ -23,51 +21,6 @@ pub(super) struct OpenBlocks {
     next: u64,
     blocks_left: u64,
     bytes_left: u64,
-}
-
-/// The memory of a thread's blocks. Written blocks are random; every 4 KiB begins with a number that no other has.
-#[derive(Debug)]
-pub(super) struct BlockBuffers {
-    read: AlignedMemory,
-    write: AlignedMemory,
-    unique: u64,
-}
-
-#[derive(Debug)]
-struct AlignedMemory {
-    memory: Vec<u8>,
-    start: usize,
-}
-
-impl AlignedMemory {
-    fn new(bytes: usize) -> Self {
-        let memory = vec![0; bytes + ALIGN_BYTES];
-        let start = memory.as_ptr().align_offset(ALIGN_BYTES);
-        Self { memory, start }
-    }
-
-    fn of(&mut self, bytes: usize) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + bytes]
-    }
-}
-
-impl BlockBuffers {
-    /// For blocks of at most so many bytes that are read and written.
-    pub(super) fn new(read_bytes: usize, write_bytes: usize, mut rng: Rng, thread: u64) -> Self {
-        let mut write = AlignedMemory::new(write_bytes);
-        for chunk in write.of(write_bytes).chunks_mut(8) {
-            chunk.copy_from_slice(&rng.bits().to_le_bytes()[..chunk.len()]);
-        }
-        Self { read: AlignedMemory::new(read_bytes), write, unique: (rng.bits() << 20) ^ thread }
-    }
-
-    fn data(&mut self, bytes: usize) -> &[u8] {
-        for page in self.write.of(bytes).chunks_mut(4096).filter(|page| page.len() >= 8) {
-            self.unique = self.unique.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            page[..8].copy_from_slice(&self.unique.to_le_bytes());
-        }
-        self.write.of(bytes)
-    }
 }
 
 impl FileThread<'_> {
@@ -98,7 +51,7 @@ impl FileThread<'_> {
         }
     }
 
-    fn block_size(&mut self) -> u32 {
+    pub(super) fn block_size(&mut self) -> u32 {
         let sizes = &self.work.sizes;
         if let [(bytes, _)] = sizes[..] {
             return bytes;
@@ -115,22 +68,56 @@ impl FileThread<'_> {
 
     fn carry_out(&mut self, read: bool, offset: u64, bytes: u32, intended: Option<u64>) {
         let Some(mut blocks) = self.open.take() else { return };
-        let mut buffers = std::mem::replace(&mut self.buffers, BlockBuffers::none());
-        let asked = (u64::from(bytes), intended);
-        let (op, length) = (if read { FileOp::Read } else { FileOp::Write }, bytes as usize);
-        let done = if read {
-            self.timed(op, asked, || match blocks.file.read_at(buffers.read.of(length), offset)? {
-                count if count == length => Ok(()),
-                count => Err(io::Error::other(format!("the file ends after {count} of {length} bytes"))),
-            })
+        let at = BlockPlace { structure: self.work.structure, file: blocks.index, offset };
+        if read {
+            self.read_block(&mut *blocks.file, at, bytes, intended);
         } else {
-            let data = buffers.data(length);
-            self.timed(op, asked, || blocks.file.write_at(data, offset))
-        };
-        if done.is_some() && !read {
-            self.tree.grow(blocks.index, offset + asked.0);
+            self.write_block(&mut *blocks.file, at, bytes, intended);
         }
-        (self.buffers, self.open) = (buffers, Some(blocks));
+        self.open = Some(blocks);
+    }
+
+    /// Reads a block, and checks it if the run checks data. Returns whether it was read.
+    pub(super) fn read_block(
+        &mut self,
+        file: &mut dyn OpenedFile,
+        at: BlockPlace,
+        bytes: u32,
+        intended: Option<u64>,
+    ) -> bool {
+        let mut buffers = std::mem::replace(&mut self.buffers, BlockBuffers::none());
+        let length = bytes as usize;
+        let read = || match file.read_at(buffers.read(length), at.offset)? {
+            count if count == length => Ok(()),
+            count => Err(io::Error::other(format!("the file ends after {count} of {length} bytes"))),
+        };
+        let is_read = self.timed(FileOp::Read, (bytes.into(), intended), read).is_some();
+        if is_read && let Some(wrong) = buffers.check(&self.shared.data, at, length) {
+            self.shared.miscompare(self.index, at, &wrong);
+        }
+        self.buffers = buffers;
+        is_read
+    }
+
+    /// Writes a block. Returns whether it was written.
+    pub(super) fn write_block(
+        &mut self,
+        file: &mut dyn OpenedFile,
+        at: BlockPlace,
+        bytes: u32,
+        intended: Option<u64>,
+    ) -> bool {
+        let mut buffers = std::mem::replace(&mut self.buffers, BlockBuffers::none());
+        let (shared, length) = (self.shared, bytes as usize);
+        let data = buffers.data(&shared.data, at, length);
+        let write = || file.write_at(data, at.offset);
+        let is_written = self.timed(FileOp::Write, (bytes.into(), intended), write).is_some();
+        shared.data.written(at, length, is_written);
+        if is_written {
+            shared.trees[at.structure].grow(at.file, at.offset + u64::from(bytes));
+        }
+        self.buffers = buffers;
+        is_written
     }
 
     /// Opens the next file. None: there is none; false: it could not be opened.
@@ -152,12 +139,11 @@ impl FileThread<'_> {
 
     /// Opens a claimed file; it is made if it may be.
     pub(super) fn open_blocks(&mut self, file: u32, writes: bool, makes_files: bool) -> Option<OpenBlocks> {
-        let mut path = std::mem::take(&mut self.path);
-        self.tree.file_path(file, &mut path);
-        self.path = path;
+        self.name_file(self.work.structure, file);
         let is_new = self.tree.size(file).is_none();
         let mode = BlockingMode { create: makes_files, ..self.mode(writes) };
-        let open = || self.timed(FileOp::Open, (0, None), || self.files.open(Path::new(&self.path), mode));
+        let open =
+            || self.timed(FileOp::Open, (0, None), || self.files.own.open(Path::new(&self.path), mode));
         let opened = if is_new {
             self.timed(FileOp::Create, (0, None), || open().ok_or_else(|| io::Error::other("not opened")))
         } else {
@@ -202,13 +188,6 @@ impl FileThread<'_> {
             self.close(Some(blocks.file));
             self.tree.release(blocks.index);
         }
-    }
-}
-
-impl BlockBuffers {
-    fn none() -> Self {
-        let none = || AlignedMemory { memory: Vec::new(), start: 0 };
-        Self { read: none(), write: none(), unique: 0 }
     }
 }
 

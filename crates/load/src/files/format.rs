@@ -39,6 +39,7 @@ impl FileThread<'_> {
         if is_first {
             let anchor = self.tree.anchor.clone();
             if format.delete {
+                self.shared.data.all_removed(self.work.structure);
                 self.clear(&anchor);
             }
             let _ = self.look();
@@ -55,7 +56,7 @@ impl FileThread<'_> {
 
     /// Looks at what exists; a failure is told.
     fn look(&self) -> Option<()> {
-        let error = self.tree.look(&*self.files).err()?;
+        let error = self.tree.look(&*self.files.own).err()?;
         let what = format!("the structure under {} cannot be read: {error}", self.tree.anchor);
         let told = event("io_error", self.shared.seconds(), self.structure(), what, Blame::Host);
         self.shared.recorder.failed(self.index, (self.work_index, FileOp::Mkdir), || told);
@@ -64,7 +65,7 @@ impl FileThread<'_> {
 
     /// Removes what has names of a structure in a folder; all else stays, and so do the folders that hold it.
     fn clear(&mut self, folder: &str) {
-        let Ok(found) = self.files.names(Path::new(folder)) else { return };
+        let Ok(found) = self.files.own.names(Path::new(folder)) else { return };
         for (name, kind) in found {
             if self.shared.signal.is_stopped() || !is_of_a_structure(&name, kind) {
                 continue;
@@ -73,13 +74,13 @@ impl FileThread<'_> {
             if kind == EntryKind::Folder {
                 self.clear(&path);
                 self.path.clone_from(&path);
-                let is_empty = self.files.names(Path::new(&path)).is_ok_and(|left| left.is_empty());
+                let is_empty = self.files.own.names(Path::new(&path)).is_ok_and(|left| left.is_empty());
                 if is_empty {
-                    self.timed(FileOp::Rmdir, (0, None), || self.files.remove_folder(Path::new(&path)));
+                    self.timed(FileOp::Rmdir, (0, None), || self.files.own.remove_folder(Path::new(&path)));
                 }
             } else {
                 self.path.clone_from(&path);
-                self.timed(FileOp::Delete, (0, None), || self.files.remove_file(Path::new(&path)));
+                self.timed(FileOp::Delete, (0, None), || self.files.own.remove_file(Path::new(&path)));
             }
         }
     }
@@ -105,7 +106,7 @@ impl FileThread<'_> {
             }
             self.path.clear();
             self.path.push_str(&tree.folders[place as usize].path);
-            let make = || self.files.make_folder(Path::new(&self.path));
+            let make = || self.files.own.make_folder(Path::new(&self.path));
             if self.timed(FileOp::Mkdir, (0, None), make).is_some() {
                 tree.set_folder(folder, true);
             }

@@ -83,7 +83,7 @@ pub(super) fn collect(shared: &Arc<Shared>, sender: &Sender<FilesMessage>) {
             shared.signal.stop();
             let ended = if was_stopped { RunOutcome::Stopped } else { RunOutcome::Completed };
             let late = drain(shared);
-            shared.failure().or(late).map_or(ended, RunOutcome::Failed)
+            shared.failure.get().cloned().or(late).map_or(ended, RunOutcome::Failed)
         }
         Err(error) => {
             // Threads that wait at a part of a format for those that are missing end too.

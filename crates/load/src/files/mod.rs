@@ -9,17 +9,22 @@
 //! - `job.rs`: the threads and the clock; `shared.rs`: what they share. `operation.rs`: one thread; `block.rs`: reads
 //!   and writes of an open file; `format.rs`: a format.
 //! - `file_system`: the calls that threads wait for.
+//! - `data`: what blocks contain, and what was written where. `copy.rs`: copies of files in another structure.
 //! - `pace.rs`: when operations start. `record.rs`: measurements. `signal.rs`: the end.
 //!
-//! A read or write takes no memory: buffers belong to threads, paths are built in place.
+//! A read or write takes no memory: buffers belong to threads, paths are built in place. Notes about data that are
+//! checked grow with a file.
 
 mod block;
+mod copy;
+mod data;
 mod file_system;
 mod format;
 mod java;
 mod job;
 mod operation;
 mod pace;
+mod prepare;
 mod record;
 mod shared;
 mod signal;
@@ -27,6 +32,7 @@ mod spec;
 
 mod tree;
 
+pub use data::contents::WrittenFiles;
 pub use file_system::anchor_names;
 pub use spec::{
     FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRunSpec, FormatSpec,
@@ -66,11 +72,11 @@ struct Receiving {
 }
 
 impl FilesRun {
-    /// Looks at the structures and starts the threads.
-    pub fn start(spec: FilesRunSpec) -> Result<Self, RunError> {
+    /// Looks at the structures and starts the threads. `written`: what earlier runs wrote, if data are checked.
+    pub fn start(spec: FilesRunSpec, written: &WrittenFiles) -> Result<Self, RunError> {
         spec.validate()?;
         let signal = Arc::new(Signal::default());
-        let shared = Arc::new(Shared::new(spec, Arc::clone(&signal))?);
+        let shared = Arc::new(Shared::new(spec, Arc::clone(&signal), written)?);
         let facts = facts_of(&shared);
         let (sender, messages) = mpsc::channel();
         thread::Builder::new()

@@ -4,8 +4,10 @@
 //! one open and one close, which are counted too.
 
 use super::{
-    block::{BlockBuffers, OpenBlocks},
+    block::OpenBlocks,
+    data::BlockBuffers,
     file_system::{FileSystem, OpenedFile, blame_of},
+    prepare::ThreadFiles,
     record::{Entry, event},
     shared::Shared,
     spec::{FileOp, FileSelect, FileWorkSpec},
@@ -30,7 +32,7 @@ pub(super) struct FileThread<'a> {
     pub(super) shared: &'a Shared,
     pub(super) tree: &'a Tree,
     pub(super) work: &'a FileWorkSpec,
-    pub(super) files: Box<dyn FileSystem>,
+    pub(super) files: ThreadFiles,
     pub(super) index: usize,
     /// Of the workload.
     pub(super) work_index: usize,
@@ -50,19 +52,9 @@ pub(super) enum Turn {
 }
 
 impl<'a> FileThread<'a> {
-    pub(super) fn new(
-        shared: &'a Shared,
-        work_index: usize,
-        index: usize,
-        files: Box<dyn FileSystem>,
-    ) -> Self {
+    pub(super) fn new(shared: &'a Shared, work_index: usize, index: usize, files: ThreadFiles) -> Self {
         let work = &shared.spec.workloads[work_index];
         let rng = Rng::new(shared.spec.seed, work_index as u32, index as u32, Use::Shots);
-        let largest = work.sizes.iter().map(|(bytes, _)| *bytes as usize).max().unwrap_or(0);
-        let writes = work.read_percent.map_or(work.operation == FileOp::Write, |percent| percent < 100.0);
-        let reads = work.read_percent.map_or(work.operation == FileOp::Read, |percent| percent > 0.0);
-        let size = |wanted: bool| if wanted { largest } else { 0 };
-        let payload = Rng::new(shared.spec.seed, work_index as u32, index as u32, Use::Payload);
         Self {
             shared,
             tree: &shared.trees[work.structure],
@@ -72,7 +64,7 @@ impl<'a> FileThread<'a> {
             work_index,
             rng,
             path: String::new(),
-            buffers: BlockBuffers::new(size(reads), size(writes), payload, index as u64),
+            buffers: BlockBuffers::new(shared, work_index, index),
             open: None,
         }
     }
@@ -93,6 +85,7 @@ impl<'a> FileThread<'a> {
             FileOp::Read | FileOp::Write => self.block(intended),
             FileOp::Mkdir | FileOp::Rmdir => self.folder(intended),
             FileOp::Create => self.create(intended),
+            FileOp::Copy | FileOp::Move => self.copy(intended),
             _ => self.file(intended),
         }
     }
@@ -107,11 +100,22 @@ impl<'a> FileThread<'a> {
         let begun = system::now_ns();
         let result = call();
         let span = (begun, system::now_ns());
-        for notice in self.files.take_notices() {
+        for notice in self.files.each().flat_map(FileSystem::take_notices) {
             let seconds = self.shared.seconds();
             let told = event(notice.kind, seconds, self.structure(), notice.message, notice.blame);
             self.shared.recorder.note(self.index, told);
         }
+        self.counted(op, (bytes, intended), span, result)
+    }
+
+    /// Counts what began and ended at the instants of `span`. None: it failed, which is counted too.
+    pub(super) fn counted<T>(
+        &self,
+        op: FileOp,
+        (bytes, intended): (u64, Option<u64>),
+        span: (u64, u64),
+        result: io::Result<T>,
+    ) -> Option<T> {
         match result {
             Ok(value) => {
                 let entry = Entry { work: self.work_index, op, bytes, span, intended };
@@ -124,12 +128,17 @@ impl<'a> FileThread<'a> {
                 self.shared.recorder.failed(self.index, (self.work_index, op), || {
                     event("io_error", self.shared.seconds(), self.structure(), what, blame)
                 });
-                if let Some(failure) = self.files.failure() {
+                if let Some(failure) = self.files.each().find_map(FileSystem::failure) {
                     self.shared.fail(failure);
                 }
                 None
             }
         }
+    }
+
+    /// Puts the path of a file at hand, for its operations and their messages.
+    pub(super) fn name_file(&mut self, structure: usize, file: u32) {
+        self.shared.trees[structure].file_path(file, &mut self.path);
     }
 
     pub(super) fn structure(&self) -> &str {
@@ -138,7 +147,12 @@ impl<'a> FileThread<'a> {
 
     /// The next place in the order, or a random one; None: each had its turn.
     fn next_place(&mut self, count: u64, next: impl FnOnce(&Tree) -> u64) -> Option<u64> {
-        match self.work.select {
+        let select = match self.work.operation {
+            // Files in their order are copied once each.
+            FileOp::Copy if self.work.select == FileSelect::Sequential => FileSelect::Once,
+            _ => self.work.select,
+        };
+        match select {
             _ if count == 0 => None,
             FileSelect::Random => Some(self.rng.below(count)),
             FileSelect::Sequential => Some(next(self.tree) % count),
@@ -202,29 +216,28 @@ impl<'a> FileThread<'a> {
         let Some(file) = self.claim_file(alone, |tree, file| tree.size(file).is_some()) else {
             return Turn::Over;
         };
-        let mut path = std::mem::take(&mut self.path);
-        self.tree.file_path(file, &mut path);
-        self.path = path;
+        self.name_file(self.work.structure, file);
         let at = Path::new(&self.path);
         let asked = (0, intended);
         match op {
             FileOp::Delete => {
-                if self.timed(op, asked, || self.files.remove_file(at)).is_some() {
+                if self.timed(op, asked, || self.files.own.remove_file(at)).is_some() {
                     self.tree.set_size(file, None);
+                    self.shared.data.removed(self.work.structure, file);
                 }
             }
-            FileOp::Getattr => drop(self.timed(op, asked, || self.files.entry(at))),
+            FileOp::Getattr => drop(self.timed(op, asked, || self.files.own.entry(at))),
             FileOp::Setattr => {
                 let later = system::unix_time_s() + YEAR_S;
-                self.timed(op, asked, || self.files.set_modified(at, later as i64));
+                self.timed(op, asked, || self.files.own.set_modified(at, later as i64));
             }
-            FileOp::Access => drop(self.timed(op, asked, || self.files.may_read(at))),
+            FileOp::Access => drop(self.timed(op, asked, || self.files.own.may_read(at))),
             FileOp::Open => {
-                let file = self.timed(op, asked, || self.files.open(at, self.mode(false)));
+                let file = self.timed(op, asked, || self.files.own.open(at, self.mode(false)));
                 self.close(file);
             }
             _ => {
-                let file = self.timed(FileOp::Open, (0, None), || self.files.open(at, self.mode(true)));
+                let file = self.timed(FileOp::Open, (0, None), || self.files.own.open(at, self.mode(true)));
                 if let Some(file) = file {
                     self.timed_close(op, asked, file);
                 }
@@ -240,12 +253,11 @@ impl<'a> FileThread<'a> {
             tree.size(file).is_none() && tree.folder_exists(Some(tree.folder_of(file)))
         };
         let Some(file) = self.claim_file(true, suits) else { return Turn::Over };
-        let mut path = std::mem::take(&mut self.path);
-        self.tree.file_path(file, &mut path);
-        self.path = path;
+        self.name_file(self.work.structure, file);
         let mode = BlockingMode { create: true, ..self.mode(true) };
         let made = self.timed(FileOp::Create, (0, intended), || {
-            let opened = self.timed(FileOp::Open, (0, None), || self.files.open(Path::new(&self.path), mode));
+            let opened =
+                self.timed(FileOp::Open, (0, None), || self.files.own.open(Path::new(&self.path), mode));
             // The failure of the open was counted and told.
             opened.map(|opened| self.close(Some(opened))).ok_or_else(|| io::Error::other("it was not opened"))
         });
@@ -276,7 +288,7 @@ impl<'a> FileThread<'a> {
         self.path.clear();
         self.path.push_str(&tree.folders[folder as usize].path);
         let at = Path::new(&self.path);
-        let call = || if makes { self.files.make_folder(at) } else { self.files.remove_folder(at) };
+        let call = || if makes { self.files.own.make_folder(at) } else { self.files.own.remove_folder(at) };
         if self.timed(self.work.operation, (0, intended), call).is_some() {
             tree.set_folder(folder, makes);
         }
@@ -337,5 +349,7 @@ pub(super) fn words(op: FileOp) -> &'static str {
         FileOp::Access => "access",
         FileOp::Open => "open",
         FileOp::Close => "close",
+        FileOp::Copy => "copy",
+        FileOp::Move => "move",
     }
 }

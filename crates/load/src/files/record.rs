@@ -22,9 +22,14 @@ impl FileOp {
     pub(super) fn direction(self) -> Op {
         match self {
             Self::Read | Self::Getattr | Self::Access | Self::Open | Self::Close => Op::Read,
-            Self::Write | Self::Mkdir | Self::Rmdir | Self::Create | Self::Delete | Self::Setattr => {
-                Op::Write
-            }
+            Self::Write
+            | Self::Mkdir
+            | Self::Rmdir
+            | Self::Create
+            | Self::Delete
+            | Self::Setattr
+            | Self::Copy
+            | Self::Move => Op::Write,
         }
     }
 }
@@ -160,12 +165,14 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn new(spec: &FilesRunSpec) -> Self {
-        let of = |workload: usize| spec.workloads[workload].structure as u32;
         Self {
             streams: spec
                 .streams
                 .iter()
-                .map(|stream| (of(stream.workload), stream.operation.direction()))
+                .map(|stream| {
+                    let of = spec.workloads[stream.workload].structure_of(stream.operation);
+                    (of as u32, stream.operation.direction())
+                })
                 .collect(),
             is_open_loop: spec.rate.is_some(),
             cpu: system::process_cpu().unwrap_or_default(),

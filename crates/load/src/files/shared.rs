@@ -1,23 +1,20 @@
 //! What the threads of a run share.
 
 use super::{
-    file_system::{FileSystem, file_system, refused},
+    data::{BlockPlace, FileData, contents::WrittenFiles},
     pace::Pace,
-    record::Recorder,
+    prepare::{Prepared, ThreadFiles, prepare},
+    record::{Recorder, event},
     signal::Signal,
-    spec::{FileOp, FileWorkSpec, FilesRunSpec, StructureSpec},
-    tree::{CONTROL_FILE, Tree, remove_notes},
+    spec::{FileOp, FilesRunSpec},
+    tree::Tree,
 };
-use crate::error::RunError;
+use crate::{error::RunError, verify::Wrong};
 use linerate_blame::Blame;
-use linerate_io::{blocking::EntryKind, system};
-use std::{
-    io,
-    path::Path,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
-    },
+use linerate_io::system;
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
 };
 
 /// See the module text.
@@ -28,9 +25,8 @@ pub(super) struct Shared {
     /// By structure: the facts of its first session.
     pub(super) sessions: Vec<serde_json::Value>,
     /// By workload: for each of its threads, until the thread takes it.
-    files_of: Vec<Mutex<Vec<Box<dyn FileSystem>>>>,
-    /// Why the run failed.
-    failure: Mutex<Option<RunError>>,
+    files_of: Vec<Mutex<Vec<ThreadFiles>>>,
+    pub(super) data: FileData,
     pub(super) pace: Pace,
     pub(super) recorder: Recorder,
     pub(super) signal: Arc<Signal>,
@@ -42,33 +38,18 @@ pub(super) struct Shared {
     pub(super) threads: usize,
     pub(super) parts_ended: AtomicUsize,
     pub(super) next_thread: AtomicU64,
+    /// Why the run has failed; the first reason stays.
+    pub(super) failure: OnceLock<RunError>,
 }
 
 impl Shared {
-    /// Looks at the structures, and logs on for every thread, so that no logon is in the time of the run.
-    pub(super) fn new(spec: FilesRunSpec, signal: Arc<Signal>) -> Result<Self, RunError> {
-        let (mut trees, mut sessions, mut files_of) = (Vec::new(), Vec::new(), Vec::new());
-        let mut firsts = Vec::new();
-        for (index, structure) in spec.structures.iter().enumerate() {
-            let files = file_system(structure, is_changed(&spec, index), &signal)?;
-            trees.push(open_structure(&*files, structure, spec.format.is_some())?);
-            sessions.push(files.session());
-            firsts.push(Some(files));
-        }
-        for work in &spec.workloads {
-            let (index, structure) = (work.structure, &spec.structures[work.structure]);
-            let mut mine: Vec<_> = firsts[index].take().into_iter().collect();
-            while mine.len() < work.threads as usize {
-                mine.push(file_system(structure, is_changed(&spec, index), &signal)?);
-            }
-            if let Some(files) = mine.first().filter(|_| changes_structure(work.operation)) {
-                let anchor = &trees[index].anchor;
-                remove_notes(&**files, anchor).map_err(|error| {
-                    refused(structure, format!("{anchor}/{CONTROL_FILE} cannot be removed: {error}"), &error)
-                })?;
-            }
-            files_of.push(Mutex::new(mine));
-        }
+    /// Gets ready for the run, which starts then. `written`: what earlier runs wrote.
+    pub(super) fn new(
+        spec: FilesRunSpec,
+        signal: Arc<Signal>,
+        written: &WrittenFiles,
+    ) -> Result<Self, RunError> {
+        let Prepared { trees, sessions, files_of } = prepare(&spec, &signal)?;
         let threads = spec.workloads.iter().map(|work| work.threads as usize);
         let start = system::now_ns();
         Ok(Self {
@@ -79,10 +60,11 @@ impl Shared {
             threads: threads.sum(),
             parts_ended: AtomicUsize::new(0),
             next_thread: AtomicU64::new(0),
+            failure: OnceLock::new(),
+            data: FileData::new(&spec, &trees, written)?,
             trees,
             sessions,
-            files_of,
-            failure: Mutex::new(None),
+            files_of: files_of.into_iter().map(Mutex::new).collect(),
             spec,
             signal,
             start,
@@ -90,19 +72,15 @@ impl Shared {
     }
 
     /// What a thread of a workload uses.
-    pub(super) fn take_files(&self, work: usize) -> Option<Box<dyn FileSystem>> {
+    pub(super) fn take_files(&self, work: usize) -> Option<ThreadFiles> {
         self.files_of[work].lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Ends the run, which fails.
     pub(super) fn fail(&self, error: RunError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        // Several threads may fail at once; the first reason stays.
+        let _ = self.failure.set(error);
         self.signal.stop();
-    }
-
-    /// Why the run failed.
-    pub(super) fn failure(&self) -> Option<RunError> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends a part of a format: waits until all threads have ended so many parts, or the run is over.
@@ -112,6 +90,23 @@ impl Shared {
             self.signal.notify();
         }
         self.signal.wait_for(|| self.parts_ended.load(SeqCst) >= all);
+    }
+
+    /// Ends the run: a block does not contain what was written to it.
+    pub(super) fn miscompare(&self, thread: usize, at: BlockPlace, wrong: &Wrong) {
+        let path = |file: u32| {
+            let mut path = String::new();
+            self.trees[at.structure].file_path(file, &mut path);
+            path
+        };
+        let mut message = format!("{}: {wrong}", path(at.file));
+        if let Some(other) = self.data.other_file(at.structure, wrong) {
+            message = format!("{message}; the other file is {}", path(other));
+        }
+        let volume = self.spec.structures[at.structure].name.clone();
+        let told = event("miscompare", self.seconds(), &volume, message.clone(), Blame::Peer);
+        self.recorder.note(thread, told);
+        self.fail(RunError::Miscompare { volume, message });
     }
 
     /// Seconds since the start.
@@ -127,53 +122,7 @@ impl Shared {
     /// Whether a workload with one of these operations still works on a structure.
     pub(super) fn is_active(&self, structure: usize, ops: &[FileOp]) -> bool {
         let works = self.spec.workloads.iter().enumerate();
-        let mut fits = works.filter(|(_, work)| work.structure == structure && ops.contains(&work.operation));
+        let mut fits = works.filter(|(_, work)| work.does(ops, structure));
         fits.any(|(index, _)| !self.pace.has_ended(index))
     }
-}
-
-/// Whether a run changes a structure.
-fn is_changed(spec: &FilesRunSpec, structure: usize) -> bool {
-    let changes = |work: &FileWorkSpec| {
-        work.structure == structure
-            && (changes_structure(work.operation)
-                || work.operation == FileOp::Setattr
-                || work.read_percent.is_some())
-    };
-    spec.structures[structure].create_anchor || spec.workloads.iter().any(changes)
-}
-
-/// Looks at a structure; its anchor is made if it may be.
-fn open_structure(
-    files: &dyn FileSystem,
-    structure: &StructureSpec,
-    is_format: bool,
-) -> Result<Tree, RunError> {
-    let anchor = Path::new(&structure.anchor);
-    let failed = |error: io::Error| refused(structure, format!("{}: {error}", structure.anchor), &error);
-    let wrong =
-        |message: String| RunError::Volume { volume: structure.name.clone(), message, blame: Blame::User };
-    match files.entry(anchor).map_err(failed)? {
-        Some(EntryKind::File(_)) => {
-            return Err(wrong(format!("{} is a file; name a folder", structure.anchor)));
-        }
-        None if structure.create_anchor => files.make_folders(anchor).map_err(failed)?,
-        None => {
-            return Err(wrong(format!(
-                "there is no folder {}; make it, or write create_anchors=yes",
-                structure.anchor
-            )));
-        }
-        Some(_) => {}
-    }
-    let tree = Tree::new(structure, is_format)?;
-    if !is_format {
-        tree.look(files).map_err(failed)?;
-    }
-    Ok(tree)
-}
-
-/// Whether an operation makes or removes files or folders.
-fn changes_structure(op: FileOp) -> bool {
-    matches!(op, FileOp::Write | FileOp::Create | FileOp::Delete | FileOp::Mkdir | FileOp::Rmdir)
 }

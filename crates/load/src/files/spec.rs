@@ -1,6 +1,9 @@
 //! The input of a run of a file system workload: structures of files, and what threads do to them. JSON, version 1.
 
-use crate::spec::{ArrivalProcess, Secret, SmbOptions, SpecError};
+use crate::{
+    spec::{ArrivalProcess, DedupSpec, Secret, SmbOptions, SpecError},
+    verify::UNIT_BYTES_MAX,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,10 +41,14 @@ pub enum FileOp {
     Open,
     /// Opens a file for writing, and closes it.
     Close,
+    /// Copies a file into another structure.
+    Copy,
+    /// Copies a file into another structure, and removes it.
+    Move,
 }
 
 /// How many operations there are.
-pub(super) const OPS: usize = FileOp::Close as usize + 1;
+pub(super) const OPS: usize = FileOp::Move as usize + 1;
 
 /// Folders that have files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -94,6 +101,20 @@ pub struct StructureSpec {
     pub create_anchor: bool,
 }
 
+impl StructureSpec {
+    /// Whether it is another structure with the same files.
+    fn has_the_files_of(&self, other: &Self) -> bool {
+        let renamed = |one: &Self| Self {
+            name: String::new(),
+            anchor: String::new(),
+            working_set_bytes: None,
+            create_anchor: false,
+            ..one.clone()
+        };
+        self.anchor != other.anchor && renamed(self) == renamed(other)
+    }
+}
+
 /// How a thread chooses its next file or folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -117,6 +138,9 @@ pub struct FileWorkSpec {
     pub structure: usize,
     /// What it does.
     pub operation: FileOp,
+    /// Index into the structures: where copies go. It has the same folders and files.
+    #[serde(default)]
+    pub target: Option<usize>,
     /// Percentage of blocks that are read of each file; None: as the operation says.
     #[serde(default)]
     pub read_percent: Option<f64>,
@@ -212,6 +236,36 @@ pub struct FilesRunSpec {
     /// The run is a format: its workloads, one per structure, write files.
     #[serde(default)]
     pub format: Option<FormatSpec>,
+    /// Written data compress so many to one; None: not at all.
+    #[serde(default)]
+    pub compression_ratio: Option<f64>,
+    /// Duplicates in written data.
+    #[serde(default)]
+    pub dedup: Option<DedupSpec>,
+    /// Every block of so many bytes is checked when it is read; None: data are not checked.
+    #[serde(default)]
+    pub verify_unit_bytes: Option<u32>,
+}
+
+impl FileWorkSpec {
+    /// The structure that an operation of it changes or reads, as results show it.
+    pub(super) fn structure_of(&self, operation: FileOp) -> usize {
+        match (operation, self.target) {
+            (FileOp::Write | FileOp::Create | FileOp::Copy, Some(target)) => target,
+            (FileOp::Delete, Some(target)) if self.operation == FileOp::Copy => target,
+            _ => self.structure,
+        }
+    }
+
+    /// Whether it has an operation of these on a structure; a copy makes files there, and a move removes some too.
+    pub(super) fn does(&self, ops: &[FileOp], structure: usize) -> bool {
+        let on = |asked: &FileOp| match (self.operation, asked) {
+            (FileOp::Copy | FileOp::Move, FileOp::Write) => self.target == Some(structure),
+            (FileOp::Move, FileOp::Delete) => self.structure == structure,
+            (operation, asked) => operation == *asked && self.structure == structure,
+        };
+        ops.iter().any(on)
+    }
 }
 
 impl FilesRunSpec {
@@ -242,8 +296,43 @@ impl FilesRunSpec {
                 return wrong("a workload has 1 to 4096 threads");
             }
         }
+        self.validate_data()?;
         if self.streams.iter().any(|stream| stream.workload >= self.workloads.len()) {
             return wrong("a stream counts a workload that does not exist");
+        }
+        Ok(())
+    }
+
+    /// What blocks contain, and copies.
+    fn validate_data(&self) -> Result<(), SpecError> {
+        let wrong = |message: &str| Err(SpecError::value("files", message));
+        if let Some(dedup) = self.dedup {
+            dedup.check("files.dedup")?;
+        }
+        if self.compression_ratio.is_some_and(|ratio| !(1.0..=1e9).contains(&ratio)) {
+            return wrong("a compression ratio is at least 1");
+        }
+        if let Some(unit) = self.verify_unit_bytes {
+            let mut sizes = self.workloads.iter().flat_map(|work| &work.sizes);
+            if !(512..=UNIT_BYTES_MAX).contains(&unit)
+                || unit % 8 != 0
+                || !sizes.all(|(bytes, _)| bytes % unit == 0)
+            {
+                return wrong("checked data need units of 512 to 4096 bytes that divide all sizes of blocks");
+            }
+            if self.dedup.is_some() || self.workloads.iter().any(|work| work.shared_files) {
+                return wrong("checked data have no duplicates, and one thread uses a file at a time");
+            }
+        }
+        for work in &self.workloads {
+            let copies = matches!(work.operation, FileOp::Copy | FileOp::Move);
+            let target = work.target.and_then(|target| self.structures.get(target));
+            let fits = |target: &StructureSpec| target.has_the_files_of(&self.structures[work.structure]);
+            if copies != work.target.is_some() || (copies && !target.is_some_and(fits)) {
+                return wrong(
+                    "a copy, and nothing else, has a target: another structure with the same files",
+                );
+            }
         }
         Ok(())
     }

@@ -169,6 +169,27 @@ impl Tree {
         Ok(())
     }
 
+    /// Makes the folders that do not exist. The error: the path, and why.
+    pub(super) fn make_missing_folders(
+        &self,
+        files: &dyn FileSystem,
+    ) -> Result<(), (String, std::io::Error)> {
+        for (index, folder) in self.folders.iter().enumerate() {
+            if !folder.exists.load(Relaxed) {
+                files
+                    .make_folder(Path::new(&*folder.path))
+                    .map_err(|error| (folder.path.to_string(), error))?;
+                self.set_folder(index as u32, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of files, in use or not.
+    pub(super) fn all_files(&self) -> u32 {
+        self.files.len() as u32
+    }
+
     /// Number of files in use.
     pub(super) fn file_count(&self) -> u64 {
         self.chosen.as_ref().map_or(self.files.len(), Vec::len) as u64

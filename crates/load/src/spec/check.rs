@@ -380,7 +380,7 @@ impl SizeSpec {
 }
 
 impl DedupSpec {
-    fn check(self, key: &str) -> Result<(), SpecError> {
+    pub(crate) fn check(self, key: &str) -> Result<(), SpecError> {
         between(&format!("{key}.ratio"), self.ratio, 1.0, 1e9)?;
         between(&format!("{key}.sets_percent"), self.sets_percent, 0.0, 100.0)?;
         require(self.sets != Some(0), &format!("{key}.sets"), "must not be 0")?;

@@ -239,6 +239,7 @@ class _Hosts:
 
     def __init__(self, up: _Up, workload: Workload) -> None:
         self._up = up
+        self._here = Here()
         names = [volume.name for volume in workload.spec.volumes] if workload.spec else []
         self._owners = dict(zip(names, owners(up.loading), strict=False))
         self._lost: Callable[[], Mapping[str, str]] = dict
@@ -246,13 +247,13 @@ class _Hosts:
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
         """See `linerate.run.Loader`."""
         if self._up.cluster is None:
-            return Here().look(spec, names)
+            return self._here.look(spec, names)
         return self._up.cluster.look_at_parts(apportion(spec, self._owners), names)
 
     def start(self, cleared: Cleared) -> Load:
         """See `linerate.run.Loader`."""
         if self._up.cluster is None:
-            return Here().start(cleared)
+            return self._here.start(cleared)
         load = self._up.cluster.start_parts(apportion(cleared.spec, self._owners), cleared)
         self._lost = lambda: load.lost
         return load

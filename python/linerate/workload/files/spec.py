@@ -18,7 +18,7 @@ from pydantic import (
     model_serializer,
 )
 
-from linerate.workload.spec import REVEAL, FrozenSpec, Percent, RunSpec, SmbSpec
+from linerate.workload.spec import REVEAL, DedupSpec, FrozenSpec, Percent, RunSpec, SmbSpec
 
 FileOp = Literal[
     "read",
@@ -32,6 +32,8 @@ FileOp = Literal[
     "access",
     "open",
     "close",
+    "copy",
+    "move",
 ]
 """An operation on files and folders, in the words of vdbench."""
 
@@ -109,6 +111,8 @@ class FileWorkSpec(FrozenSpec):
     structure: NonNegativeInt
     """Index into the structures."""
     operation: FileOp
+    target: NonNegativeInt | None = None
+    """Index into the structures: where copies go. It has the same folders and files."""
     read_percent: Percent | None = None
     """Percentage of blocks that are read of each file; None: as the operation says."""
     random_io: bool = False
@@ -130,6 +134,13 @@ class FileWorkSpec(FrozenSpec):
     """O_DIRECT."""
     durable: bool = False
     """O_DSYNC."""
+
+    def structure_of(self, operation: FileOp) -> int:
+        """The structure that an operation of it changes or reads, as results show it."""
+        in_target = operation in ("write", "create", "copy") or (
+            operation == "delete" and self.operation == "copy"
+        )
+        return self.structure if self.target is None or not in_target else self.target
 
 
 class FormatSpec(FrozenSpec):
@@ -177,6 +188,12 @@ class FilesRunSpec(FrozenSpec):
     """The rate of operations; None: the maximum."""
     format: FormatSpec | None = None
     """The run is a format: its workloads, one per structure, write files."""
+    compression_ratio: Annotated[float, Field(ge=1)] | None = None
+    """Written data compress so many to one; None: not at all."""
+    dedup: DedupSpec | None = None
+    """Duplicates in written data."""
+    verify_unit_bytes: PositiveInt | None = None
+    """Every block of so many bytes is checked when it is read; None: data are not checked."""
 
 
 class FilesLoadSpec(RunSpec):

@@ -54,6 +54,8 @@ would do:
 | a TAB between parameters | part of a word | a blank |
 | `elapsed=30s` | not a number | 30 seconds |
 | `forrdpct=(100-0,50)` | 100 alone | 100, 50, 0 |
+| `forthreads=(64-16,-16)` | fails | 64, 48, 32, 16 |
+| `forxfersize=(64k-4k,/4)` | fails | 64k, 16k, 4k |
 | `$name` without a value in a comment | an error | ignored |
 
 By default a file is read strictly, unless a line has parameters behind a blank that strict reading would silently drop
@@ -69,7 +71,8 @@ By default a file is read strictly, unless a line has parameters behind a blank 
 - Numbers take `k`, `m`, `g`, `t` (1024-based, `b` may follow), `h` (3600) and `%`. For `elapsed`, `interval`, `warmup`
   and `pause` `m` means minutes.
 - In parentheses `(sd1-sd8)` is a range of names, `(10-100,10)` of numbers with a step, `(1-64,d)` doubles, `(64-1,d)`
-  halves. Double quotes hide blank, comma, `=` and `-`.
+  halves. Loops over whole numbers leave fractions out: `forthreads=(100-1,d)` has 100, 50, 25, 12, 6, 3, 1.
+- Double quotes hide blank, comma, `=` and `-`.
 - `name=default` sets defaults for the instances of its block that follow.
 - `$host` and `#host` repeat an SD, FSD, WD or FWD for every HD.
 
@@ -150,13 +153,25 @@ An anchor is a folder of this host, or of a share of another one: `anchor=smb://
   the slowest gates the run. A rate is an open loop, as with `iorate`.
 - **A file** is open from its first block to its last: the size of the file, or `stopafter`. A block at the end of a
   file is shorter if it must be. With `openflags=o_direct` sizes must then suit the device.
+- **copy and move** carry a file under its name into the FSD of `target=`: with `xfersize` each block is read and then
+  written. A file that has the name there is deleted first, and after a move the source is deleted; a move is no rename,
+  as in vdbench. Both FSDs need the same structure. With `fileselect=sequential` each file is copied once. An RD's
+  format does not make the target's files; folders that it lacks are made before the run. `fwd1 copy` counts files, and
+  the reads, writes, opens, closes, creates and deletes of a copy have streams of their own.
+- **validate=yes**, or `--verify`: each block that a run or a format writes carries its file, its offset and the number
+  of its write, and a read is compared with them. What no run of this command has written is not compared. A difference
+  names the file, the offset, what was expected and what was found, and ends the run as failed. A file that is shorter
+  than what was written into it ends a run before it starts. Sizes of blocks must be multiples of 512, and
+  `fileio=(random,shared)` is refused. A block is as large as fits all sizes of the file, at most 4k. It takes 4 bytes
+  of memory, and a file 48.
+- **compratio and dedupratio** hold for files too. For duplicates the files of an FSD are one volume, one after the
+  other.
 - **A thread ends** when nothing is left to do: all files are deleted, `fileselect=once` has had each one, or it found
   nothing that suits in a long search (an event says so). When all have ended, so does the run.
 - **Results.** Each operation of an FWD is a stream of the run: `fwd1 read`, `fwd1 open`. The rate of a run counts all
   of them, the opens and closes too. `--vdbench-output` has vdbench's columns, where `rate` counts what was asked for.
-- **Not supported**, and refused: copy and move, `fileio=(sequential,delete)`, skewed file selection, `stopafter` with
-  sequential files, `format=complete`, `fwdrate=curve` or n%, `validate`, `compratio`, `dedupratio`, SDs in the same
-  file.
+- **Not supported**, and refused: `fileio=(sequential,delete)`, skewed file selection, `stopafter` with sequential
+  files, `format=complete`, `fwdrate=curve` or n%, SDs in the same file.
 
 ## Reports in vdbench's form
 

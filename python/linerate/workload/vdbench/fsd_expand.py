@@ -36,7 +36,8 @@ from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.units import number_text, size_text
 from linerate.workload.url import is_share
-from linerate.workload.vdbench.fsd_settings import FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
+from linerate.workload.vdbench.fsd_data import DataUse, FileData, read_data
+from linerate.workload.vdbench.fsd_settings import COPYING, FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
 from linerate.workload.vdbench.settings import General
 from linerate.workload.vdbench.values import MAX_RATE, matches
 
@@ -62,15 +63,11 @@ def expand_files(workload: FileWorkload, overrides: Overrides, problems: Problem
     _check_overrides(overrides)
     general = workload.general
     where = workload.fsds[0].place if workload.fsds else workload.rds[0].place
-    if general.verify:
-        problems.error(where, "validate=yes with FSDs is not supported", "leave it out")
-    if general.compression_ratio is not None:
-        problems.error(where, "compratio= with FSDs is not supported: write data is random", "leave it out")
-    if general.dedup is not None:
-        problems.error(where, "dedupratio= with FSDs is not supported: write data is random", "leave it out")
     if general.format_sds:
         problems.error(where, "formatsds=yes goes with SDs", "write format=yes in the RD")
-    expander = _Expander(workload, problems)
+    use = DataUse(workload.fwds, workload.rds, len(workload.fsds), where)
+    data = read_data(general, use, problems, verify=general.verify or overrides.verify == "on")
+    expander = _Expander(workload, data, problems)
     steps: list[PlanStep] = []
     for rd in workload.rds:
         steps += expander.steps_of(rd, RUNS_MAX - len(steps))
@@ -82,7 +79,6 @@ def _check_overrides(overrides: Overrides) -> None:
         "--target or --map": overrides.luns.entries or None,
         "--size": overrides.size_bytes,
         "--outstanding": overrides.outstanding,
-        "--verify": overrides.verify,
         "--workers": overrides.workers,
         "--cpus": overrides.cpus,
         "--driver": overrides.driver,
@@ -98,8 +94,9 @@ def _check_overrides(overrides: Overrides) -> None:
 
 
 class _Expander:
-    def __init__(self, workload: FileWorkload, problems: Problems) -> None:
+    def __init__(self, workload: FileWorkload, data: FileData, problems: Problems) -> None:
         self._workload = workload
+        self._data = data
         self._problems = problems
         self._formats = [fwd for fwd in workload.fwds if fwd.name == "format"]
         self._fwds = {fwd.name: fwd for fwd in workload.fwds if fwd.name != "format"}
@@ -144,7 +141,9 @@ class _Expander:
                 return
             formatting = rd.formatting
             if formatting.wanted and (is_first or not formatting.once):
-                yield self._step_of(rd, values, texts, structures, None)
+                own = {name for fwd in fwds for name in self._fsd_names(fwd)}
+                formatted = [structure for structure in structures if structure.name in own]
+                yield self._step_of(rd, values, texts, formatted, None)
             is_first = False
             if not formatting.only:
                 works = self._works(rd, fwds, values, structures)
@@ -153,8 +152,9 @@ class _Expander:
                 yield self._step_of(rd, values, texts, structures, works)
 
     def _structures(self, rd: FileRd, fwds: Sequence[Fwd], values: Values) -> list[StructureSpec]:
-        """Those that the FWDs use, in the order of the file."""
+        """Those that the FWDs use, targets too, in the order of the file."""
         names = {name for fwd in fwds for name in self._fsd_names(fwd)}
+        names |= {fwd.target for fwd in fwds if fwd.target is not None}
         changed: dict[str, Any] = {
             key: int(value)
             for key, value in (
@@ -228,33 +228,61 @@ class _Expander:
                 what = f"rd={rd.name}: rdpct= goes with operation=read or write, not {', '.join(operations)}"
                 self._problems.error(rd.place, what, "use an FWD for each operation")
                 return None
+            if not self._targets_fit(rd, fwd, operations, names):
+                return None
             threads = int(cast("float", values.get("threads", fwd.threads)))
             parts = len(operations) * len(names)
             for name, operation in itertools.product(names, operations):
                 works.append(
                     (
                         (fwd.skew or 0.0) / parts,
-                        self._work(rd, fwd, values, (place[name], name), operation, max(1, threads // parts)),
+                        self._work(rd, fwd, values, (place, name), operation, max(1, threads // parts)),
                     )
                 )
         return self._with_shares(rd, works)
+
+    def _targets_fit(self, rd: FileRd, fwd: Fwd, operations: Sequence[FileOp], names: Sequence[str]) -> bool:
+        """Whether what copies has a target of the same structure."""
+        copying = [operation for operation in operations if operation in COPYING]
+        if not copying:
+            return True
+        if fwd.target is None:
+            what = f"rd={rd.name}: operations={copying[0]} needs target= in fwd={fwd.name}"
+            self._problems.error(rd.place, what, "write target=name, the FSD that files go to")
+            return False
+        for name in names:
+            one, other = self._fsds[name], self._fsds.get(fwd.target)
+            if other is None:
+                there = ", ".join(self._fsds) or "none"
+                what = f"fwd={fwd.name}: target={fwd.target}: there is no such fsd"
+                self._problems.error(fwd.place, what, f"there is {there}")
+                return False
+            if one.name == other.name or not _same_files(one, other):
+                what = f"fwd={fwd.name}: target={other.name} needs the structure of fsd={one.name}, in another anchor"
+                accepted = "give both the same depth, width, files, sizes, distribution and totalsize"
+                self._problems.error(fwd.place, what, accepted)
+                return False
+        return True
 
     def _work(
         self,
         rd: FileRd,
         fwd: Fwd,
         values: Values,
-        structure: tuple[int, str],
+        structure: tuple[Mapping[str, int], str],
         operation: FileOp,
         threads: int,
     ) -> FileWorkSpec:
-        flags = rd.flags or fwd.flags or self._fsds[structure[1]].flags
+        """`structure` is the places of all, and the name of this one."""
+        places, name = structure
+        flags = rd.flags or fwd.flags or self._fsds[name].flags
         size = values.get("xfersize")
         read_percent = values.get("rdpct", fwd.read_percent)
         return FileWorkSpec(
             name=fwd.name,
-            structure=structure[0],
+            structure=places[name],
             operation=operation,
+            target=places[fwd.target] if operation in COPYING and fwd.target is not None else None,
             read_percent=cast("float | None", read_percent),
             random_io=fwd.random_io,
             shared_files=fwd.shared_files,
@@ -345,9 +373,13 @@ class _Expander:
             format=FormatSpec(delete=formatting.delete, folders=not formatting.clean, files=formatting.files)
             if is_format
             else None,
+            compression_ratio=cast("float | None", values.get("compratio", self._data.compression_ratio)),
+            dedup=self._data.dedup,
+            verify_unit_bytes=self._data.verify_unit_bytes,
         )
         return FilesLoadSpec(
             name=label,
+            verify="off" if self._data.verify_unit_bytes is None else "on",
             warmup_s=0.0 if is_format else times.warmup_s or times.interval_s,
             elapsed_s=measured_s,
             interval_s=times.interval_s,
@@ -378,9 +410,18 @@ class _Expander:
         return works
 
 
+def _same_files(one: Fsd, other: Fsd) -> bool:
+    """Whether two FSDs have the same folders and files."""
+
+    def shape(fsd: Fsd) -> tuple[object, ...]:
+        return (fsd.depth, fsd.width, fsd.files, fsd.sizes, fsd.files_in, fsd.total_bytes)
+
+    return shape(one) == shape(other)
+
+
 def _volume(index: int, structure: StructureSpec, works: Sequence[FileWorkSpec]) -> VolumeSpec:
     """A structure as results show it."""
-    mine = [work for work in works if work.structure == index]
+    mine = [work for work in works if index in (work.structure, work.target)]
     return VolumeSpec(
         name=structure.name,
         url=structure.anchor if is_share(structure.anchor) else f"file:{structure.anchor}",
@@ -397,6 +438,8 @@ _WITH: dict[FileOp, tuple[FileOp, ...]] = {
     "create": ("open", "close"),
     "open": ("close",),
     "close": ("open",),
+    "copy": ("read", "write", "open", "close", "create", "delete"),
+    "move": ("read", "write", "open", "close", "create", "delete"),
 }
 """What an operation brings with it."""
 
@@ -417,8 +460,8 @@ def _streams(
         more = tuple(
             op for op in dict.fromkeys(op for one in asked for op in _WITH.get(one, ())) if op not in asked
         )
-        structure = structures[work.structure].name
         for operation in (*asked, *more):
+            structure = structures[work.structure_of(operation)].name
             name = f"{work.name} {operation}"
             if name in taken:
                 name = f"{work.name} {structure} {operation}"

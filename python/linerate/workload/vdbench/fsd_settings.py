@@ -17,7 +17,15 @@ from linerate.workload.units import number_text, size_text
 from linerate.workload.url import SMB_FOLDER_FORM, Target, is_share, parse_smb_folder, without_secret
 from linerate.workload.vdbench.blocks import Instance
 from linerate.workload.vdbench.hosts import HostDefinitions
-from linerate.workload.vdbench.settings import Fields, Flags, RunTimes, read_process, read_times
+from linerate.workload.vdbench.settings import (
+    COMPRESSION_RATIO_MAX,
+    Fields,
+    Flags,
+    RunTimes,
+    read_process,
+    read_times,
+    whole_numbers,
+)
 from linerate.workload.vdbench.tables import BLOCK_RD_KEYWORDS, FILE_LOOP_KEYWORDS
 from linerate.workload.vdbench.values import CURVE_RATE, MAX_RATE
 
@@ -26,6 +34,8 @@ _ANCHOR_FORM = f"write anchor=/path/of/a/folder, or anchor={SMB_FOLDER_FORM}"
 _MOST_BYTES = 1 << 62
 _MOST_THREADS = 4096
 _BLOCK_BYTES_MAX = 1 << 30
+COPYING: tuple[FileOp, ...] = ("copy", "move")
+"""Operations with a target."""
 _BYTES = ("sizes", "xfersize", "totalsize", "wss")
 
 Sizes = tuple[tuple[int, float], ...]
@@ -59,6 +69,8 @@ class Fwd:
     place: SourceLocation
     fsd_names: tuple[str, ...] | None
     operation: FileOp
+    target: str | None
+    """Name of the FSD that copies go to."""
     read_percent: float | None
     stop_after_blocks: int | None
     stop_after_percent: float | None
@@ -194,6 +206,7 @@ def read_fwd(instance: Instance, hosts: HostDefinitions, problems: Problems) -> 
         place=instance.place,
         fsd_names=fields.texts("fsd"),
         operation=operations[0] if operations else "read",
+        target=_target(fields),
         read_percent=read_percent,
         stop_after_blocks=blocks,
         stop_after_percent=percent,
@@ -212,6 +225,12 @@ def read_fwd(instance: Instance, hosts: HostDefinitions, problems: Problems) -> 
 
 def _check_fwd(fwd: Fwd, problems: Problems) -> None:
     """What contradicts itself in one FWD."""
+    if fwd.operation in COPYING and fwd.target is None:
+        what = f"fwd={fwd.name}: operation={fwd.operation} needs target="
+        problems.error(fwd.place, what, "write target=name, the FSD that files go to")
+    if fwd.operation not in COPYING and fwd.target is not None:
+        what = f"fwd={fwd.name}: target={fwd.target} goes with operation=copy or move"
+        problems.error(fwd.place, what, "leave it out, or write operation=copy")
     if fwd.read_percent is not None and not fwd.random_io:
         problems.error(fwd.place, f"fwd={fwd.name}: rdpct= needs fileio=random", "write fileio=random")
     if fwd.shared_files and fwd.select == "random":
@@ -229,11 +248,16 @@ def _operations(fields: Fields, keyword: str) -> tuple[FileOp, ...]:
         word = text.lower()
         if word in OPERATIONS:
             found.append(word)
-        elif value and word in ("copy", "move"):
-            fields.wrong(value, "copy and move are not supported", f"write {', '.join(OPERATIONS)}")
         elif value:
             fields.wrong(value, f"{text!r} is no operation", f"write {', '.join(OPERATIONS)}")
     return tuple(found)
+
+
+def _target(fields: Fields) -> str | None:
+    value = fields.value("target")
+    if value is not None and len(value.texts) != 1:
+        fields.wrong(value, "one FSD expected", "write target=name")
+    return value.texts[0] if value else None
 
 
 def _stop_after(fields: Fields) -> tuple[int | None, float | None]:
@@ -352,9 +376,10 @@ def _loops(fields: Fields) -> tuple[FileLoop, ...]:
             operations = _operations(fields, keyword)
             loops.append(FileLoop("operation", operations, operations))
             continue
-        numbers = value.numbers
+        numbers = value.numbers if name in ("rdpct", "compratio") else whole_numbers(value.numbers)
         if not _fits(name, numbers):
-            fields.wrong(value, "a value is out of range", "whole numbers above 0; rdpct from 0 to 100")
+            accepted = "whole numbers above 0; rdpct from 0 to 100; compratio from 1 to 25"
+            fields.wrong(value, "a value is out of range", accepted)
             continue
         shown = size_text if name in _BYTES else number_text
         loops.append(FileLoop(name, numbers, tuple(shown(number) for number in numbers)))
@@ -364,5 +389,7 @@ def _loops(fields: Fields) -> tuple[FileLoop, ...]:
 def _fits(name: str, numbers: Sequence[float]) -> bool:
     if name == "rdpct":
         return all(0 <= number <= 100 for number in numbers)
+    if name == "compratio":
+        return all(1 <= number <= COMPRESSION_RATIO_MAX for number in numbers)
     most = {"threads": _MOST_THREADS, "depth": 64, "xfersize": _BLOCK_BYTES_MAX}.get(name, _MOST_BYTES)
-    return all(1 <= number <= most and number % 1 == 0 for number in numbers)
+    return all(1 <= number <= most for number in numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linerate.workload.problems import Problems, SourceLocation
@@ -28,6 +28,9 @@ SECTOR_BYTES = 512
 _MOST_BYTES = 1 << 62
 _MOST_THREADS = 65_536
 _DEDUP_UNIT_MAX = 16 << 20
+COMPRESSION_RATIO_MAX = 25
+_WHOLE = ("xfersize", "threads", "hitarea")
+"""Loops over whole numbers."""
 _LARGEST_PERCENT = 200
 """A range up to here is in percent, beyond it in bytes."""
 _DIRECT = ("o_direct", "directio")
@@ -299,7 +302,7 @@ def read_general(instance: Instance, problems: Problems) -> General:
 
 
 def _compression(fields: Fields) -> float | None:
-    return fields.number("compratio", 1, 1, 25) if fields.value("compratio") else None
+    return fields.number("compratio", 1, 1, COMPRESSION_RATIO_MAX) if fields.value("compratio") else None
 
 
 def _dedup(fields: Fields, problems: Problems) -> Dedup | None:
@@ -534,7 +537,7 @@ def _loops(fields: Fields) -> tuple[Loop, ...]:
         "xfersize": (SECTOR_BYTES, IO_BYTES_MAX, True),
         "threads": (1, _MOST_THREADS, False),
         "hitarea": (0, _MOST_BYTES, True),
-        "compratio": (1, 25, False),
+        "compratio": (1, COMPRESSION_RATIO_MAX, False),
     }
     loops: list[Loop] = []
     for keyword, value in fields.instance.values.items():
@@ -549,15 +552,19 @@ def _loops(fields: Fields) -> tuple[Loop, ...]:
             )
             continue
         low, high, sectors = limits.get(keyword, (0.0, 100.0, False))
-        whole = keyword in ("xfersize", "threads", "hitarea")
-        if any(
-            not low <= n <= high or (sectors and n % SECTOR_BYTES) or (whole and n % 1) for n in value.numbers
-        ):
+        numbers = whole_numbers(value.numbers) if keyword in _WHOLE else value.numbers
+        if any(not low <= n <= high or (sectors and n % SECTOR_BYTES) for n in numbers):
             unit = f"multiples of {SECTOR_BYTES}" if sectors else f"{low:g} to {high:g}"
             fields.wrong(value, f"a value of {keyword} is out of range", f"allowed are {unit}")
             continue
-        loops.append(Loop(keyword, value.numbers, tuple(_loop_text(keyword, n) for n in value.numbers)))
+        loops.append(Loop(keyword, numbers, tuple(_loop_text(keyword, n) for n in numbers)))
     return tuple(loops)
+
+
+def whole_numbers(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Without their fractions, as vdbench takes those of a loop: halving leaves some, and (100-1,d) has 12 and not
+    12.5."""
+    return tuple(float(math.trunc(number)) for number in numbers)
 
 
 def _loop_text(keyword: str, number: float) -> str:

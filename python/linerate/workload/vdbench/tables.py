@@ -91,12 +91,8 @@ def _refused(reason: str, *names: str) -> tuple[Keyword, ...]:
     return tuple(Keyword(name, "", reason, effect=Effect.REFUSED) for name in names)
 
 
-_DEDUP = (
-    "duplicates are generated as the general dedupratio= asks, on all SDs alike, and always the same ones"
-)
-_FILE_DEDUP = "duplicate data is not generated for files: write data is random"
+_DEDUP = "duplicates are generated as the general dedupratio= asks, on all SDs and FSDs alike, and always the same ones"
 _JOURNAL = "there is no journal: verify mode keeps its state in memory for one run"
-_COPIES = "copy and move between structures are not supported"
 _NO_JOURNAL = "nothing is journalled: that takes journal=yes, which is refused"
 _REPLAY = "trace replay is not supported"
 _RESET = "device resets are not part of a workload"
@@ -159,7 +155,7 @@ GENERAL = (
     Keyword(
         "dedupratio",
         "n, at least 1",
-        "units of written data by different units; duplicates are within an SD, vdbench makes some between SDs",
+        "units of written data by different units; duplicates are within an SD or FSD, vdbench makes some between them",
         "no duplicates",
         Form.NUMBERS,
     ),
@@ -315,7 +311,7 @@ FSD = (
     *_refused("an FSD has no host: write host= in the FWD", "host", "hd"),
     *_refused("vdbench has given it up too: write format=", "cleanup"),
     *_refused("operations are not logged", "log"),
-    *_refused(_FILE_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
+    *_refused(_DEDUP, "dedup", "dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop"),
 )
 
 FWD = (
@@ -331,7 +327,7 @@ FWD = (
     ),
     Keyword(
         "operation",
-        "read, write, mkdir, rmdir, create, delete, getattr, setattr, access, open or close",
+        "read, write, mkdir, rmdir, create, delete, getattr, setattr, access, open, close, copy or move",
         "what it does; fwd=format needs none",
         "read",
     ),
@@ -363,7 +359,7 @@ FWD = (
     Keyword("host", "label or *", "only a host that is this machine", "*"),
     Keyword("hd", "label or *", "same as host", same_as="host"),
     _OPENFLAGS,
-    *_refused(_COPIES, "target"),
+    Keyword("target", "name", "FSD that copies go to; it has the structure of the FWD's own"),
 )
 
 _LOOPS = (
@@ -374,7 +370,7 @@ _LOOPS = (
     ("whpct", "0 to 100", "write hit percentage of all WDs", Form.NUMBERS),
     ("seekpct", "as in a WD", "seek percentage of all WDs", Form.WORDS_OR_NUMBERS),
     ("hitarea", "bytes", "hit area of all SDs", Form.NUMBERS),
-    ("compratio", "n", "compression ratio of all WDs", Form.NUMBERS),
+    ("compratio", "n", "compression ratio of all written data", Form.NUMBERS),
 )
 LOOP_KEYWORDS = tuple(name for name, *_ in _LOOPS)
 
@@ -387,13 +383,13 @@ _FILE_LOOPS = (
     ("wss", "bytes", "workingsetsize of all FSDs", Form.NUMBERS),
     ("operations", "as in an FWD", "operation of all FWDs", Form.TEXT),
 )
-FILE_LOOP_KEYWORDS = (*(name for name, *_ in _FILE_LOOPS), "xfersize", "threads", "rdpct")
+FILE_LOOP_KEYWORDS = (*(name for name, *_ in _FILE_LOOPS), "xfersize", "threads", "rdpct", "compratio")
 """Loops of an RD with FWDs."""
 FILE_RD_KEYWORDS = ("fwd", "fwdrate", "operations", "format", *(f"for{name}" for name, *_ in _FILE_LOOPS))
 """Of an RD with FWDs alone."""
 BLOCK_RD_KEYWORDS = (
     *("wd", "sd", "iorate", "curve", "stopcurve", "maxdata", "maxdataread", "maxdatawritten"),
-    *("rhpct", "whpct", "seekpct", "hitarea", "compratio"),
+    *("rhpct", "whpct", "seekpct", "hitarea"),
 )
 """Of an RD with WDs alone."""
 

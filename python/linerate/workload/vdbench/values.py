@@ -119,7 +119,13 @@ class _ValueReader:
         first, last = self._number(first_text), self._number(last_text)
         if step_text.lower() == "d":
             return _doubling(first, last)
+        if step_text.startswith("/"):
+            self._not_of_vdbench(step_text, "write (64-1,d) to halve")
+            return _dividing(first, last, self._number(step_text[1:]))
         step = self._number(step_text)
+        if step < 0 and last < first:
+            self._not_of_vdbench(step_text, "list the values, or write (64-1,d) to halve")
+            step = -step
         if step <= 0:
             raise BadValueError(f"the step {step_text} is not above 0", f"write {_RANGE_FORMS}")
         if abs(last - first) / step > _MOST_VALUES:
@@ -130,12 +136,22 @@ class _ValueReader:
                     f"the range goes down; vdbench would use {first_text} alone",
                     "list the values, or read leniently to get them all",
                 )
-            self._problems.notice(
-                self._parameter.place,
-                f"{self._parameter.text}: counted down; vdbench would use {first_text} alone",
-            )
+            if not step_text.startswith("-"):
+                self._problems.notice(
+                    self._parameter.place,
+                    f"{self._parameter.text}: counted down; vdbench would use {first_text} alone",
+                )
             step = -step
         return [first + step * index for index in range(int((last - first) / step + 1e-9) + 1)]
+
+    def _not_of_vdbench(self, step_text: str, accepted: str) -> None:
+        """A step of a range that goes down, as people write it: vdbench ends with an error of its own."""
+        if not self._lenient:
+            raise BadValueError(f"vdbench has no step {step_text}", accepted)
+        self._problems.notice(
+            self._parameter.place,
+            f"{self._parameter.text}: read as a range that goes down; vdbench fails at the step {step_text}",
+        )
 
     def _number(self, item: str) -> float:
         text = unhide(item)
@@ -171,6 +187,18 @@ def _doubling(first: float, last: float) -> list[float]:
     numbers = [first]
     while (numbers[-1] * factor <= last) if factor > 1 else (numbers[-1] * factor >= last):
         numbers.append(numbers[-1] * factor)
+    return numbers
+
+
+def _dividing(first: float, last: float, divisor: float) -> list[float]:
+    """Down from `first`, divided again and again, as long as it is not below `last`."""
+    if not (first >= last > 0 and divisor > 1):
+        raise BadValueError(
+            "dividing goes down to a number above 0, by more than 1", "write (64-1,/2), or (64-1,d)"
+        )
+    numbers = [first]
+    while numbers[-1] / divisor >= last and len(numbers) <= _MOST_VALUES:
+        numbers.append(numbers[-1] / divisor)
     return numbers
 
 

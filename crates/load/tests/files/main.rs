@@ -6,11 +6,14 @@ use linerate_load::{
     RunOutcome, Summary,
     files::{
         FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRun, FilesRunSpec,
-        FormatSpec, StructureSpec,
+        FormatSpec, StructureSpec, WrittenFiles,
     },
     spec::ArrivalProcess,
 };
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+
+mod copies;
+mod data;
 
 fn structure(anchor: &Path) -> StructureSpec {
     StructureSpec {
@@ -35,6 +38,7 @@ fn work(operation: FileOp, threads: u32) -> FileWorkSpec {
         name: "fwd1".into(),
         structure: 0,
         operation,
+        target: None,
         read_percent: None,
         random_io: false,
         shared_files: false,
@@ -49,7 +53,7 @@ fn work(operation: FileOp, threads: u32) -> FileWorkSpec {
     }
 }
 
-const ALL: [FileOp; 11] = [
+const ALL: [FileOp; 13] = [
     FileOp::Read,
     FileOp::Write,
     FileOp::Mkdir,
@@ -61,6 +65,8 @@ const ALL: [FileOp; 11] = [
     FileOp::Access,
     FileOp::Open,
     FileOp::Close,
+    FileOp::Copy,
+    FileOp::Move,
 ];
 
 fn run_spec(anchor: &Path, works: Vec<FileWorkSpec>) -> FilesRunSpec {
@@ -78,13 +84,21 @@ fn run_spec(anchor: &Path, works: Vec<FileWorkSpec>) -> FilesRunSpec {
         workloads: works,
         rate: None,
         format: None,
+        compression_ratio: None,
+        dedup: None,
+        verify_unit_bytes: None,
     }
 }
 
 /// Runs to the end. Returns the counts by stream name, and the bytes of all.
 fn counts(spec: FilesRunSpec) -> (BTreeMap<String, u64>, u64, Summary) {
+    counts_after(spec, &WrittenFiles::default())
+}
+
+/// The same after other runs.
+fn counts_after(spec: FilesRunSpec, written: &WrittenFiles) -> (BTreeMap<String, u64>, u64, Summary) {
     let names: Vec<String> = spec.streams.iter().map(|stream| stream.name.clone()).collect();
-    let run = FilesRun::start(spec).unwrap();
+    let run = FilesRun::start(spec, written).unwrap();
     let mut of_intervals = 0;
     while !run.finished() {
         of_intervals += run.next_interval(Duration::from_millis(50)).map_or(0, |interval| interval.ios());
@@ -247,7 +261,7 @@ fn a_subset_has_the_size_that_was_asked_for() {
     let (_, bytes, _) = counts(spec.clone());
     assert!((100_000..110_000).contains(&bytes), "{bytes}");
     spec.structures[0].total_bytes = Some(10_000_000);
-    let error = FilesRun::start(spec).unwrap_err().to_string();
+    let error = FilesRun::start(spec, &WrittenFiles::default()).unwrap_err().to_string();
     assert!(error.contains("totalsize"), "{error}");
 }
 
@@ -255,7 +269,8 @@ fn a_subset_has_the_size_that_was_asked_for() {
 fn a_missing_anchor_is_the_users_to_make() {
     let dir = tempfile::tempdir().unwrap();
     let anchor = dir.path().join("none");
-    let error = FilesRun::start(run_spec(&anchor, vec![work(FileOp::Read, 1)])).unwrap_err();
+    let spec = run_spec(&anchor, vec![work(FileOp::Read, 1)]);
+    let error = FilesRun::start(spec, &WrittenFiles::default()).unwrap_err();
     assert!(error.to_string().contains("create_anchors=yes"), "{error}");
     assert!(!anchor.exists());
 }
