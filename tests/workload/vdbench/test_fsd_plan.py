@@ -141,14 +141,14 @@ def test_a_format_has_no_length_and_says_what_it_makes(read: Read, fields: str, 
     ("text", "told"),
     [
         (FSD.replace("/data/a", "smb://nas/share") + FWD + RD, "w.vdb:1: fsd=fsd1: anchor=smb://nas/share"),
-        (FSD + FWD.replace("read", "copy") + RD, "w.vdb:2: fwd=fwd1: operation=copy needs target="),
+        (FSD + FWD.replace("=read", "=copy") + RD, "w.vdb:2: fwd=fwd1: operation=copy needs target="),
         (FSD + FWD.replace("threads", "target=fsd1,threads") + RD, "goes with operation=copy or move"),
-        (FSD + FWD.replace("read", "copy,target=fsd2") + RD, "target=fsd2: there is no such fsd"),
-        (FSD + FWD.replace("read", "copy,target=fsd1") + RD, "needs the structure of fsd=fsd1, in another"),
+        (FSD + FWD.replace("=read", "=copy,target=fsd2") + RD, "target=fsd2: there is no such fsd"),
+        (FSD + FWD.replace("=read", "=copy,target=fsd1") + RD, "needs the structure of fsd=fsd1, in another"),
         (
             FSD
             + FSD.replace("fsd1", "fsd2").replace("/a", "/b").replace("depth=2", "depth=1")
-            + FWD.replace("read", "move,target=fsd2")
+            + FWD.replace("=read", "=move,target=fsd2")
             + RD,
             "target=fsd2 needs the structure of fsd=fsd1",
         ),
@@ -176,7 +176,10 @@ def test_a_format_has_no_length_and_says_what_it_makes(read: Read, fields: str, 
             "validate=yes\n" + FSD + FWD + RD.replace("elapsed", "forcompratio=(1,2),elapsed"),
             "do not compress",
         ),
-        (FSD + FWD + RD.replace("elapsed", "forcompratio=(1,30),elapsed"), "compratio from 1 to 25"),
+        (
+            FSD + FWD + RD.replace("elapsed", "forcompratio=(1,30),elapsed"),
+            "forcompratio=(1,30): a value is out of range",
+        ),
         (FSD + "fsd=fsd2,anchor=/data/a/b\n" + FWD.replace("fsd=fsd1", "fsd=*") + RD, "or holds it"),
     ],
 )

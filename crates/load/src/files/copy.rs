@@ -36,7 +36,8 @@ impl FileThread<'_> {
         let begun = system::now_ns();
         match self.copy_file(copies) {
             Some(true) => {
-                drop(self.counted(self.work.operation, (0, intended), (begun, system::now_ns()), Ok(())))
+                let span = (begun, system::now_ns());
+                self.counted(self.work.operation, (0, intended), span, Ok(()));
             }
             // The run ended in the middle of the file.
             Some(false) => {}

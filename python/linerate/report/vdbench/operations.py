@@ -135,7 +135,9 @@ def _head(at: datetime, record: StepRecord, label: str) -> tuple[str, str, str, 
 
 
 def _flat_values(line: OperationRow, record: StepRecord) -> list[str]:
-    rate = record.spec["files"].get("rate")
+    files = record.spec["files"]
+    rate, dedup = files.get("rate"), files.get("dedup")
+    ratios = (files.get("compression_ratio"), dedup["ratio"] if dedup else None)
     read, write, row = line.of("read"), line.of("write"), line.row
     figures = [
         line.asked.rate,
@@ -153,8 +155,7 @@ def _flat_values(line: OperationRow, record: StepRecord) -> list[str]:
     return [
         f"{rate['per_s']:g}" if rate else str(_RATE_MAX),
         *(f"{figure:.4f}" for figure in figures),
-        _NOT_KNOWN,
-        _NOT_KNOWN,
+        *(_NOT_KNOWN if ratio is None else f"{ratio:g}" for ratio in ratios),
         *(_NOT_KNOWN if one != one else f"{one:.1f}" for one in cpu),
     ]
 

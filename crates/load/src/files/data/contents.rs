@@ -203,3 +203,90 @@ impl FileContents {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Contents, FilesIn, Mutex, Shape};
+
+    const UNIT: usize = 512;
+
+    fn contents() -> Contents {
+        let shape =
+            Shape { depth: 1, width: 1, files: 2, files_in: FilesIn::Bottom, unit_bytes: UNIT as u32 };
+        let files = (0..2).map(|_| Mutex::default()).collect();
+        Contents { shape, seed: 42, first: 7, files }
+    }
+
+    /// A file in memory that is written through the notes.
+    struct Written {
+        contents: Contents,
+        bytes: Vec<u8>,
+    }
+
+    impl Written {
+        fn new() -> Self {
+            Self { contents: contents(), bytes: Vec::new() }
+        }
+
+        fn write(&mut self, offset: usize, len: usize) {
+            let mut data = vec![0; len];
+            self.contents.stamp(&mut self.contents.new_stamp(), 0, offset as u64, &mut data);
+            self.bytes.resize(self.bytes.len().max(offset + len), 0);
+            self.bytes[offset..offset + len].copy_from_slice(&data);
+            self.contents.written(0, offset as u64, len, true);
+        }
+
+        fn is_right(&self) -> bool {
+            self.contents.check(&mut self.contents.new_stamp(), 0, 0, &self.bytes).is_none()
+        }
+    }
+
+    #[test]
+    fn a_short_block_at_the_end_is_checked_until_the_file_grows_past_it() {
+        let mut file = Written::new();
+        file.write(0, 1000);
+        assert!(file.is_right());
+        file.bytes[999] ^= 1;
+        assert!(!file.is_right());
+        file.bytes[999] ^= 1;
+        // The rest of the block at 512 is a hole now, which no write has filled.
+        file.write(1536, UNIT);
+        assert!(file.is_right());
+        file.bytes[600] ^= 1;
+        assert!(file.is_right());
+        file.write(512, UNIT);
+        file.bytes[600] ^= 1;
+        assert!(!file.is_right());
+    }
+
+    #[test]
+    fn a_write_that_ends_inside_a_block_leaves_that_block_unknown() {
+        let mut file = Written::new();
+        file.write(0, 2048);
+        file.write(0, 700);
+        assert!(file.is_right());
+        file.bytes[699] ^= 1;
+        assert!(file.is_right());
+        file.bytes[511] ^= 1;
+        assert!(!file.is_right());
+    }
+
+    #[test]
+    fn the_generation_of_a_block_outlives_its_file() {
+        let mut file = Written::new();
+        file.write(0, UNIT);
+        file.write(0, UNIT);
+        let old = file.bytes.clone();
+        file.contents.removed(0);
+        assert!(file.is_right(), "what was removed is not known");
+        file.write(0, UNIT);
+        assert_ne!(file.bytes, old);
+        assert_eq!(u64::from_le_bytes(file.bytes[8..16].try_into().unwrap()), 7 << 32 | 3);
+    }
+
+    #[test]
+    fn a_number_names_a_file_of_this_structure_or_none() {
+        let numbers = [6, 7, 8, 9].map(|number| contents().file_of(number));
+        assert_eq!(numbers, [None, Some(0), Some(1), None]);
+    }
+}
