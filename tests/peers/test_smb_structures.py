@@ -160,7 +160,7 @@ def test_a_lost_connection_is_restored_and_every_operation_is_done(tmp_path: Pat
                 os.kill(process, signal.SIGKILL)
 
         dropping = when_in_use(tmp_path / "run", drop)
-        done = _run(tmp_path, text, server.url("lost"), "--interval", "200ms")
+        done = _run(tmp_path, text, server.url("lost"), "--interval", "0.2")
         dropping.join()
         assert done.returncode == 0, done.stderr
         tree = _tree(server.path("lost"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from linerate.errors import UserError
 from linerate.workload import Overrides, RunPlan
 from linerate.workload.files import FilesLoadSpec
+from linerate.workload.spec import SmbSpec
 
 from tests.workload.conftest import Read
 
@@ -137,10 +140,31 @@ def test_a_format_has_no_length_and_says_what_it_makes(read: Read, fields: str, 
     assert making.ends_when_done
 
 
+def test_an_anchor_on_a_share_has_its_secret_in_the_seam_alone(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINERATE_SMB_PASSWORD", "hunter2")
+    text = FSD.replace("/data/a", "smb://LAB;joe@nas/share/a%20b/") + FWD + RD
+    plan = read(text, overrides=Overrides(smb=SmbSpec(signing="on")))
+    (run,) = _runs(plan)
+    (structure,), (volume,) = run.files.structures, run.volumes
+    assert structure.anchor == volume.url == "smb://nas:445/share/a%20b"
+    assert "hunter2" not in run.model_dump_json()
+    (told,) = json.loads(run.seam_json())["structures"]
+    assert (told["user"], told["secret"], told["smb"]) == ("LAB\\joe", "hunter2", {"signing": "on"})
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (FSD.replace("/data/a", "smb://nas/share") + FWD + RD, "w.vdb:1: fsd=fsd1: anchor=smb://nas/share"),
+        (
+            FSD.replace("/data/a", "nfs://u:pw@nas/x") + FWD + RD,
+            "w.vdb:1: fsd=fsd1: anchor=nfs://***@nas/x: ",
+        ),
+        (
+            FSD.replace("/data/a", "smb:///share/a") + FWD + RD,
+            "w.vdb:1: fsd=fsd1: smb:///share/a: '' is not a host",
+        ),
         (FSD + FWD.replace("=read", "=copy") + RD, "w.vdb:2: fwd=fwd1: operation=copy needs target="),
         (FSD + FWD.replace("threads", "target=fsd1,threads") + RD, "goes with operation=copy or move"),
         (FSD + FWD.replace("=read", "=copy,target=fsd2") + RD, "target=fsd2: there is no such fsd"),

@@ -2,9 +2,9 @@
 //!
 //! Its steps are in `steps.rs` and `opening.rs`; I/Os are sent in `send.rs` and answered in `receive.rs`. `credits.rs` has
 //! the window, `tasks.rs` the requests in flight, `protection.rs` signatures and encryption, `loss.rs` the reasons of
-//! failures; `recovery.rs` restores a lost connection, `replays.rs` sends its requests again; `goal` is what a connection is
-//! for in place of a file: the list of the server's shares, or all names of the share. It owns no clock, no socket and no
-//! thread.
+//! failures; `recovery.rs` restores a lost connection, `replays.rs` sends its requests again; `goal` is what a connection
+//! is for in place of a file: the list of the server's shares, or all names of the share. It owns no clock, no socket and
+//! no thread.
 
 mod credits;
 mod goal;
@@ -20,6 +20,7 @@ mod send;
 mod steps;
 mod tasks;
 
+pub use goal::SmbMode;
 pub(crate) use goal::{SmbGoal, TreeAnswer};
 pub(crate) use loss::FileLoss;
 pub(crate) use parts::SplitIos;
@@ -51,15 +52,6 @@ use tasks::TasksInFlight;
 
 /// Receive memory of one connection. It fits into a core's second-level cache.
 const RECEIVE_BYTES: usize = 256 * 1024;
-
-/// How a file is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SmbMode {
-    /// For writing too.
-    pub write: bool,
-    /// Create it if it does not exist, and extend a shorter one to this many bytes.
-    pub create_bytes: Option<u64>,
-}
 
 /// Whether a file takes I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]

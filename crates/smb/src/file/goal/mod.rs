@@ -4,10 +4,31 @@ mod shares;
 mod tree;
 
 pub(super) use shares::ShareListing;
-pub(crate) use tree::TreeAnswer;
-pub(super) use tree::TreeCalls;
 
-use super::SmbMode;
+use crate::wire::status::Status;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SmbMode {
+    /// For writing too.
+    pub write: bool,
+    /// Create it if it does not exist, and extend a shorter one to this many bytes.
+    pub create_bytes: Option<u64>,
+}
+
+/// The answer to a request of a tree.
+#[derive(Debug)]
+pub(crate) struct TreeAnswer {
+    pub(crate) status: Status,
+    /// The whole message.
+    pub(crate) message: Vec<u8>,
+}
+
+/// The request of a tree that is in progress.
+#[derive(Debug, Default)]
+pub(super) struct TreeCalls {
+    answer: Option<TreeAnswer>,
+}
 
 /// See the module text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,24 +3,11 @@
 //! READ and WRITE go the way of every I/O, on the open file that the caller has named.
 
 use super::super::{FileLoss, RemoteFile, SmbFileState};
+use super::TreeAnswer;
 use crate::wire::body::OpenId;
 use crate::wire::header::{MessageHeader, SmbCommand};
 use crate::wire::status::Status;
 use linerate_io::Nanos;
-
-/// The answer to a request.
-#[derive(Debug)]
-pub(crate) struct TreeAnswer {
-    pub(crate) status: Status,
-    /// The whole message.
-    pub(crate) message: Vec<u8>,
-}
-
-/// The request in progress.
-#[derive(Debug, Default)]
-pub(in super::super) struct TreeCalls {
-    answer: Option<TreeAnswer>,
-}
 
 impl RemoteFile {
     /// Queues a request of the share. The one before has its answer.
