@@ -279,7 +279,9 @@ impl RemoteFile {
             }
             Purpose::Control(command) => {
                 self.end(slot);
-                let is_told = command == SmbCommand::QueryInfo && self.step == SmbStep::Open;
+                // The file may be closed since.
+                let is_open = matches!(self.step, SmbStep::Open | SmbStep::Closing | SmbStep::LoggingOff);
+                let is_told = command == SmbCommand::QueryInfo && is_open;
                 if is_told || matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak) {
                     return Ok(());
                 }
