@@ -194,7 +194,7 @@ fn with_one_credit_requests_leave_one_by_one() {
     assert_eq!(of(&seen, 0), Vec::<Vec<u16>>::new());
 }
 
-/// The error of opening with a server that answers SET_INFO and QUERY_INFO by a script.
+/// The error of opening with a server that answers the change and the question of the size by a script.
 fn opening_fails(script: impl Fn(&mut Peer) -> io::Result<()> + Send + 'static) -> String {
     let (fake, _) = start(false, move |peer, _| {
         peer.log_on()?;

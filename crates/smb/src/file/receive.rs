@@ -286,7 +286,9 @@ impl RemoteFile {
                     self.keep_answer(status, message);
                     return Ok(());
                 }
-                let is_told = command == SmbCommand::QueryInfo && self.step == SmbStep::Open;
+                // The file may be closed since.
+                let is_open = matches!(self.step, SmbStep::Open | SmbStep::Closing | SmbStep::LoggingOff);
+                let is_told = command == SmbCommand::QueryInfo && is_open;
                 if is_told || matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak) {
                     return Ok(());
                 }

@@ -1,5 +1,5 @@
-//! The steps of opening and closing a file, and the values that they need. A QUERY_INFO behind a CREATE or a SET_INFO
-//! is in one message with it, and so is a CLOSE with the FLUSH that waits, if there are credits for both.
+//! The steps of opening and closing a file, and the values that they need. A `QUERY_INFO` behind a CREATE or a
+//! `SET_INFO` is in one message with it, and so is a CLOSE with the FLUSH that waits, if there are credits for both.
 //!
 //! | step | request in flight | next |
 //! | --- | --- | --- |
