@@ -50,7 +50,10 @@ def test_rates_and_limits_are_divided_and_volumes_are_not() -> None:
     assert one.arrival.rate_iops == 50  # type: ignore[union-attr]
     assert (one.streams[0].rate_iops, one.streams[0].volumes) == (15, ("h1/v2",))
     assert one.limits.bytes == 500
-    assert one.streams[0].stop_after_bytes == 2048
+    assert (one.streams[0].stop_after_bytes, one.streams[0].stop_after_percent) == (2048, None)
+    stream = SPEC.streams[0].model_copy(update={"stop_after_bytes": None, "stop_after_percent": 200})
+    half, _ = divide(SPEC.model_copy(update={"streams": (stream,)}), ("h1", "h2"), None)
+    assert half["h1"].streams[0].stop_after_percent == 100
     assert one.limits.read_bytes is None
     assert one.seed != two.seed
     assert [volume.name for volume in whole.volumes] == ["h1/v1", "h1/v2", "h2/v1", "h2/v2"]

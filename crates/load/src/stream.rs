@@ -242,6 +242,19 @@ mod tests {
     }
 
     #[test]
+    fn an_amount_in_percent_is_of_the_part_of_the_volume() {
+        let part = r#""range": {"unit": "bytes", "start": 1048576, "end": 5242880}"#;
+        for (percent, expected) in [(50, 2 << 20), (100, 4 << 20), (250, 10 << 20)] {
+            let drawn = shots(4, 0, &format!(r#""stop_after_percent": {percent}, {part}"#));
+            let bytes: u64 = drawn.iter().map(|shot| u64::from(shot.len)).sum();
+            assert!((expected..expected + 8192).contains(&bytes), "{percent} %: {bytes}");
+            assert!(drawn.iter().all(|shot| (1 << 20..5 << 20).contains(&shot.offset)));
+        }
+        let drawn = shots(4, 0, r#""stop_after_percent": 1e-6, "read_percent": 0, "read_back": true"#);
+        assert_eq!(drawn.len(), 2, "at least one I/O, read back");
+    }
+
+    #[test]
     fn kinds_of_io_have_shares_and_places_of_their_own_and_one_position() {
         let json = r#""align_bytes": 4096, "mix": [
             {"share_percent": 25, "size_bytes": 8192, "read_percent": 100, "random_percent": 100, "align_bytes": 8192},

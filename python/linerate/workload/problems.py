@@ -22,6 +22,11 @@ def shorten(text: str) -> str:
     return text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 3] + "..."
 
 
+def _printable(text: str) -> str:
+    """A text for a message, without what terminals obey."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
     """A line of a file; `line` counts from 1, 0 means the file as a whole."""
@@ -43,7 +48,7 @@ class Problems:
 
     def error(self, place: SourceLocation, what: str, accepted: str = "") -> None:
         """Notes that `what` is wrong; `accepted` says what is right. Raises UserError for one too many."""
-        entry = (f"{place}: {what}", accepted)
+        entry = (_printable(f"{place}: {what}"), _printable(accepted))
         if entry not in self._noted:
             self._noted.add(entry)
             self.errors.append(entry)
@@ -52,7 +57,7 @@ class Problems:
 
     def notice(self, place: SourceLocation, message: str) -> None:
         """Notes something that was read otherwise than its author may expect."""
-        entry = FileNotice(str(place), message)
+        entry = FileNotice(str(place), _printable(message))
         if entry not in self._noted:
             self._noted.add(entry)
             self.notices.append(entry)

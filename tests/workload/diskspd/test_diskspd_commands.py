@@ -200,6 +200,7 @@ def test_sqlio() -> None:
     assert (volume.outstanding, volume.direct, volume.durable_writes) == (64, True, False)
     assert (stream.read_percent, stream.random_percent, spec.elapsed_s, spec.warmup_s) == (0, 100, 360, 0)
     assert stream.sizes.model_dump()["parts"] == ((4 * KIB, 100.0),)
+    assert only_run(command("sqlio -kR -f1 -i2000000 -R2")).streams[0].random_percent == 0
     spec = only_run(command("sqlio -T67 -frandom -dEF x.dat"))
     assert [one.name for one in spec.volumes] == ["disk1", "disk2"]
     assert spec.streams[0].read_percent == 67
@@ -302,6 +303,7 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("diskspd -b8K", "command line: diskspd: no file or drive"),
         ("diskspd", "no file or drive"),
         ("sqlio -kR -f64 x", "stripes are not made"),
+        ("sqlio -kR -f16 x", "stripes are not made"),
         ("sqlio -kR x", "stripes of 64 blocks"),
         ("sqlio -kX -frandom x", "-kX"),
         ("sqlio -kW -T60 -frandom x", "-k with -T"),

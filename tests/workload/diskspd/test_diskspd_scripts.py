@@ -47,6 +47,12 @@ def test_a_script_of_powershell(script: ReadScript) -> None:
     assert (run.spec.elapsed_s, run.source) == (5, "t.ps1:2")
 
 
+def test_a_block_of_powershell_ends_a_command(script: ReadScript) -> None:
+    text = "1..4 | % { Invoke-Command -VM VM$_ -ScriptBlock {C:\\t\\diskspd.exe -b8K -d5 x.bin} -Credential $who }\n"
+    (run,) = script(text, name="t.ps1").steps()
+    assert (run.spec.elapsed_s, [volume.name for volume in run.spec.volumes]) == (5, ["disk1"])
+
+
 def test_values_come_from_the_command_line(script: ReadScript) -> None:
     text = "set SECS=%1\r\nset TOOL=C:\\t\\diskspd.exe\r\n%TOOL% -d%SECS% x\r\n"
     (run,) = script(text, substitutions={"secs": "7"}).steps()
@@ -111,7 +117,7 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
     [
         (b"", "no command of diskspd or sqlio"),
         (b"echo hello\n", "no command of diskspd or sqlio"),
-        (b"diskspd -b8K x\0y\n", "NUL bytes"),
+        (b"diskspd -b8K x\0y\n", "t.cmd:1: a NUL byte"),
         (b"diskspd -b8K " + b"x" * LINE_CHARACTERS_MAX, "a line of"),
         (b"diskspd -b8K x ^\n" * 40_000, "a line of"),
         (b"echo\n" + b"diskspd -b8K " * 800_000, "t.cmd:2: a line of"),
@@ -121,7 +127,7 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
             "t.cmd: byte 24: no UTF-16, though it begins with its mark",
         ),
         (b"\xff\xfe" + "diskspd -b8K \ud800x\n".encode("utf-16-le", "surrogatepass"), "no UTF-16"),
-        ("diskspd -b8K x\n".encode("utf-16-le"), "NUL bytes"),
+        ("diskspd -b8K x\n".encode("utf-16-le"), "t.cmd:1: NUL bytes: UTF-16 without its mark"),
         (b"for /l %%a in (1,1,99999) do diskspd -o%%a x\n", "more than 10,000 turns"),
         (b"rem" + b" " * FILE_BYTES_MAX, "more than 16 MiB"),
         (b"diskspd -t99 -q1 x\ndiskspd -w900 x\n", "t.cmd:2: "),

@@ -10,6 +10,7 @@ from linerate.workload.fio.values import (
     by_direction,
     filenames,
     flag,
+    numbers_by_direction,
     percent,
     size_bytes,
     size_range,
@@ -93,7 +94,8 @@ def test_numbers_flags_and_percentages() -> None:
     assert (flag("0"), flag("1")) == (False, True)
     assert amount("50%") == Amount(50, is_percent=True)
     assert amount("50") == Amount(50)
-    for wrong in ("8k", "2.5", "", "x"):
+    assert (whole("8k"), whole("0x10")) == (8192, 16)
+    for wrong in ("8kk", "2.5", "", "x"):
         with pytest.raises(JobValueError):
             whole(wrong)
     for wrong in ("101", "x"):
@@ -101,6 +103,23 @@ def test_numbers_flags_and_percentages() -> None:
             percent(wrong)
     with pytest.raises(JobValueError):
         flag("yes")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (",8k", ("", "8k")),
+        ("4k:8k", ("4k", "8k")),
+        ("4k-8k-16k", ("4k", "8k")),
+        ("-1", ("-1", "-1")),
+        ("(4k-1k)", ("(4k-1k)", "(4k-1k)")),
+        ("4k,8k-1", ("4k", "8k")),
+        ("8k-", ("8k", "")),
+        ("", ("", "")),
+    ],
+)
+def test_numbers_by_direction(text: str, parts: tuple[str, str]) -> None:
+    assert numbers_by_direction(text) == parts
 
 
 def test_values_by_direction() -> None:

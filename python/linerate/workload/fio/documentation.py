@@ -53,7 +53,9 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - Sizes take k, m, g, t and p, with 1024 or `kb_base`. `4k`, `4kb` and `4ki` are the same; `4kib` has the other base,
   as in fio. A fraction such as `1.5k` is refused: fio reads it as 1.
 - Blanks around `=` are left out. fio keeps those before a text.
-- Lines have at most 8192 bytes. The text is UTF-8; CRLF and tabs are fine.
+- All whole numbers take these letters: `iodepth=1k` is 1024. `50%%` is `50%`. Where no comma separates values for
+  reads and writes, a colon or else a minus sign does: `bs=4k-64k` are reads of 4k and writes of 64k.
+- Lines have at most 8192 bytes. The text is UTF-8, UTF-16 with its mark, or Windows-1252; CRLF and tabs are fine.
 
 ## Jobs and runs
 
@@ -71,9 +73,10 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - **Numbers behind rw.** `rw=read:64k` leaves 64k out between two I/Os, here also before the first.
   `rw=randread:8` makes eight I/Os, one behind the other, at each random place.
 - **End.** With `time_based` a run ends after `runtime`. Without it each job ends by itself, as in fio: sequential jobs
-  with their part of the file, others when they have moved `size` or `io_size` (times `loops`); `runtime` ends them
-  earlier. The run ends with the last of them. Jobs of one run have the same `runtime` and `ramp_time`, or they are
-  refused; so are different jobs that end after an amount behind a `ramp_time`.
+  with their part of the file, others when they have moved `size` or `io_size` (times `loops`), or as many bytes as
+  their part of the file or device has; `runtime` ends them earlier. The run ends with the last of them. `time_based`
+  without `runtime` has no effect. Jobs of one run have the same `runtime` and `ramp_time`, or they are refused; so are
+  different jobs that end after an amount behind a `ramp_time`.
 - **Rates.** `rate_iops` and `rate` are open loops: I/Os start when they are due. Response times count from the
   intended start. fio limits reads and writes of a job each by itself: `rate_iops=400,100` are 400 reads and 100 writes
   per second, `rate_iops=400` are 400 of each, and `rwmixread` does not matter then. A direction without a rate goes as

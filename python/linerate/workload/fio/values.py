@@ -156,9 +156,12 @@ def by_direction(text: str) -> tuple[str, str]:
 def numbers_by_direction(text: str) -> tuple[str, str]:
     """The same for numbers: where no comma follows, fio separates them at a colon, and else at a minus sign."""
     parts: list[str] = []
-    while not text.startswith("(") and (mark := next((one for one in ",:-" if one in text[1:]), "")):
-        part, text = text[:1] + text[1:].partition(mark)[0], text[1:].partition(mark)[2]
-        parts.append(part)
+    while not text.startswith("("):
+        at = next((found for mark in ",:-" if (found := text.find(mark, int(mark == "-"))) >= 0), None)
+        if at is None:
+            break
+        parts.append(text[:at])
+        text = text[at + 1 :]
     return _reads_and_writes([*parts, text])
 
 

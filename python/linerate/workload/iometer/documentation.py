@@ -48,8 +48,8 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a worker that wri
   setup of a version before 1999.02.17.
 - Access specifications without names, of versions before 1998.05.21, get Iometer's names: `2 KiB random 67% reads`.
   If no worker has a specification assigned there, all workers do all of them.
-- The text is UTF-8 or Windows-1252 (ANSI). CRLF and tabs are fine. UTF-16, NUL bytes, and lines of more than 1024
-  characters are refused.
+- The text is UTF-8, UTF-16 with its mark, or Windows-1252 (ANSI). CRLF and tabs are fine. NUL bytes, and lines of
+  more than 1024 characters are refused.
 
 ## Workers and runs
 

@@ -75,6 +75,7 @@ By default a file is read strictly, unless a line has parameters behind a blank 
 - Double quotes hide blank, comma, `=` and `-`.
 - `name=default` sets defaults for the instances of its block that follow.
 - `$host` and `#host` repeat an SD, FSD, WD or FWD for every HD.
+- The text is UTF-8, UTF-16 with its mark, or Windows-1252. A line has at most 2^20 characters.
 
 ## What needs care
 

@@ -1,0 +1,1 @@
+"""Damaged workload files of every kind."""
