@@ -90,6 +90,16 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
     assert "a search has no vdbench output" in refused.stderr
 
 
+def test_a_directory_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "scale.json").write_text("mine")
+    done = linerate("scale", workload(tmp_path), "--target", "null:1g", "--output", str(output))
+    assert done.returncode == 2
+    assert f"{output} is not empty" in done.stderr
+    assert [(path.name, path.read_text()) for path in output.iterdir()] == [("scale.json", "mine")]
+
+
 @pytest.mark.long
 def test_the_answer_in_words(tmp_path: Path, drives: str) -> None:
     file = workload(tmp_path)

@@ -51,7 +51,9 @@ class Climb:
 
 
 def check(asked: Climb) -> None:
-    """Raises UserError for a plan or limits that cannot be scaled along this axis."""
+    """Raises UserError for a plan or limits that cannot be scaled along this axis, and for a directory in use."""
+    if asked.directory.exists() and not (asked.directory.is_dir() and not any(asked.directory.iterdir())):
+        raise UserError(f"{asked.directory} is not empty", "give another directory: a search is written once")
     steps = asked.plan.plain_steps
     if len(steps) != 1:
         raise UserError(

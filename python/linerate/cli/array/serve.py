@@ -89,9 +89,8 @@ def serve(
         stats: dict[str, Any] = {}
         try:
             with writer.keeping(), _managed(array, config, partnership, control, log) as served:
-                volumes = _pool_volumes(array)
-                _tell_start(config, _places(array), served, volumes, json)
-                _warn_of_sizes(config, volumes, log)
+                _tell_start(config, _places(array), served, _pool_volumes(array), json)
+                _warn_of_sizes(config, _pool_volumes(array), log)
                 _report_start(config, _places(array), log)
                 _await(signals, page=page, json=json)
                 notify("STOPPING=1")
