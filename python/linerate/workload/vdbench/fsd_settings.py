@@ -14,7 +14,7 @@ from linerate.workload.files import FileOp
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RATE_IOPS_MAX
 from linerate.workload.units import number_text, size_text
-from linerate.workload.url import SMB_FOLDER_FORM, Target, is_share, parse_smb_folder, without_secret
+from linerate.workload.url import SMB_FOLDER_FORM, Target, is_share, parse_smb_folder
 from linerate.workload.vdbench.blocks import Instance
 from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.settings import (
@@ -162,9 +162,7 @@ def _anchor(fields: Fields, problems: Problems) -> Target:
             problems.error(instance.place, f"fsd={instance.name}: {error.message}", error.hint)
     elif "://" in text:
         scheme = text.split(":", 1)[0]
-        what = (
-            f"fsd={instance.name}: anchor={without_secret(text)}: structures on {scheme}:// are not supported"
-        )
+        what = f"fsd={instance.name}: structures on {scheme}:// are not supported"
         problems.error(instance.place, what, _ANCHOR_FORM)
     return Target("file", text)
 
