@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from typing import ClassVar, Literal
 
 Blame = Literal["user", "peer", "host", "us"]
@@ -55,3 +56,27 @@ BY_BLAME: dict[Blame, type[LinerateError]] = {
     kind.blame: kind for kind in (UserError, PeerError, HostError, InternalError)
 }
 """The class for each one who may be to blame, for errors that come from another process."""
+
+_OF_MODELS = (
+    (r"^Value error, ", ""),
+    (r"^(?:Input|String|Value) should be a valid number.*", "must be a number"),
+    (r"^Input should be a valid integer.*", "must be a whole number"),
+    (r"^Input should be a valid string.*", "must be text"),
+    (r"^Input should be a valid boolean.*", "must be true or false"),
+    (r"^Input should be a valid (?:list|tuple|array).*", "must be a list"),
+    (r"^Input should be a valid dictionary.*", "must be a table"),
+    (r"^Input should be greater than or equal to ", "must be at least "),
+    (r"^Input should be less than or equal to ", "must be at most "),
+    (r"^Input should be greater than ", "must be more than "),
+    (r"^Input should be less than ", "must be less than "),
+    (r"^Input should be ", "must be "),
+    (r"^String should (?=match |have )", "must "),
+)
+"""What a model says of a value that it refuses -> in the words of this program."""
+
+
+def fault_text(message: str) -> str:
+    """One message of a ValidationError (`errors()[n]["msg"]`); an unknown one stays as it is."""
+    for pattern, plain in _OF_MODELS:
+        message = re.sub(pattern, plain, message)
+    return message

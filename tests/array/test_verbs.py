@@ -85,7 +85,7 @@ def test_nothing_is_lost_unasked(served: Served, words: tuple[str, ...]) -> None
         (("restore", "v1", "--yes"), "v1: not a snapshot"),
         (("restore", "v1@gone", "--yes"), "v1 has no snapshot gone"),
         (("delete", "v9"), "there is no volume v9"),
-        (("create-volume", "a/b", "1g"), "create_volume: name: must be"),
+        (("create-volume", "a/b", "1g"), "create_volume: name: must match"),
         (("fail-disk", "d77", "--yes"), "there is no disk d77"),
         (("replicate", "mail"), "this array replicates nothing"),
         (("show", "--array", "nonesuch"), "no array named nonesuch serves; there are: lab"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from linerate.results import RunDirectory
 
-from tests.cli.conftest import linerate
+from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
 READS = """
 name = "reads"
@@ -88,6 +90,23 @@ def test_threads_on_modelled_drives(tmp_path: Path, drives: str) -> None:
     refused = linerate("report", str(output), "--vdbench-output", str(tmp_path / "vdbench"))
     assert refused.returncode == 2
     assert "a search has no vdbench output" in refused.stderr
+
+
+@pytest.mark.long
+def test_an_interrupted_search_says_what_is_kept(tmp_path: Path) -> None:
+    words = ("scale", workload(tmp_path, elapsed="0.5s", warm_up="0.1s"), "--target", "null:1g")
+    command = [*COMMAND, *words, "--output", "out", "--most", "64"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        lines += process.stdout.readlines()
+        assert process.wait(TIMEOUT_S) == 130
+    assert lines[-1] == "interrupted; the runs so far are kept: linerate report out\n"
+    shown = linerate("report", "out", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
 
 
 def test_a_directory_that_holds_something_is_left_alone(tmp_path: Path) -> None:

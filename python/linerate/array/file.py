@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from linerate.array.base import NAME_FORM, NAME_PATTERN
 from linerate.array.config import TABLE, TEXT, ArrayConfig
 from linerate.array.credentials import SECRET_KEYS, SecretError, secret_in_file, secret_in_variable
-from linerate.errors import UserError
-from linerate.validation import fault_text
+from linerate.errors import UserError, fault_text
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgtsh]?)(?:i?b)?", re.IGNORECASE)
 _BYTES = {"": 1.0, "k": float(1 << 10), "m": float(1 << 20), "g": float(1 << 30), "t": float(1 << 40)}

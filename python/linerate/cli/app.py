@@ -27,9 +27,8 @@ from linerate.cli.limits import probe, scale, tune
 from linerate.cli.numbers import compare, export, history, imports
 from linerate.cli.study import shipped
 from linerate.cli.study import verbs as study
-from linerate.errors import HostError, LinerateError, UserError, is_full_disk
+from linerate.errors import HostError, LinerateError, UserError, fault_text, is_full_disk
 from linerate.interrupt import heard
-from linerate.validation import fault_text
 
 app = typer.Typer(
     name="linerate",

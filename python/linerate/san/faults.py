@@ -29,9 +29,8 @@ from typing import Literal, Self, get_args
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, model_validator
 
-from linerate.errors import UserError
+from linerate.errors import UserError, fault_text
 from linerate.san.model import Topology
-from linerate.validation import fault_text
 from linerate.workload.spec import FrozenSpec
 from linerate.workload.toml_fields import Bytes, PositiveSeconds, Seconds
 from linerate.workload.units import number_text, parse_time_s

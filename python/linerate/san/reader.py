@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from linerate.errors import UserError
+from linerate.errors import UserError, fault_text
 from linerate.san.file_model import (
     ArrayPortTable,
     ArrayTable,
@@ -49,7 +49,6 @@ from linerate.san.model import (
 )
 from linerate.san.paths import layout
 from linerate.san.storage import Storage, misfits
-from linerate.validation import fault_text
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text

@@ -11,8 +11,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from linerate.errors import UserError
-from linerate.validation import fault_text
+from linerate.errors import UserError, fault_text
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_lines import Key, key_lines, line_of
 

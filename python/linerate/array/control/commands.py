@@ -14,8 +14,7 @@ from pydantic import ConfigDict, Field, PositiveInt, ValidationError, model_vali
 from linerate.array.base import NAME_FORM, NAME_PATTERN, Frozen, Name, Sector, misplaced
 from linerate.array.config import AluaState, GroupTag
 from linerate.array.storage import DiskConfig
-from linerate.errors import UserError
-from linerate.validation import fault_text
+from linerate.errors import UserError, fault_text
 
 
 class ArrayReply(Frozen):

@@ -12,9 +12,8 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from linerate.cli.job.fit import Fitted, fitted_targets
-from linerate.errors import UserError
+from linerate.errors import UserError, fault_text
 from linerate.results import WorkloadSource
-from linerate.validation import fault_text
 from linerate.workload import (
     PRESETS,
     LunMap,

@@ -114,9 +114,23 @@ def _search(request: Climb, *, dry_run: bool, wait: bool, json: bool) -> None:
     def tell(reached: Reached) -> None:
         typer.echo(_run_text(reached, json=json))
 
-    with shared_machine(f"scale {request.plan.name}", wait=wait):
-        procedure = climb(request, tell, lambda _event: None)
+    try:
+        with shared_machine(f"scale {request.plan.name}", wait=wait):
+            procedure = climb(request, tell, lambda _event: None)
+    except KeyboardInterrupt:
+        if not json:
+            typer.echo(_interrupted_text(request.directory))
+        raise
     _show(request, procedure, json=json)
+
+
+def _interrupted_text(directory: Path) -> str:
+    """What an interrupted search leaves."""
+    from linerate.scale import SCALE
+
+    if (directory / SCALE).exists():
+        return f"interrupted; the runs so far are kept: linerate report {directory}"
+    return f"interrupted; no run of the search has ended: {directory}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from linerate import rpc
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError, UserError, fault_text
 from linerate.lab import system
 from linerate.lab.supervisor import addresses
 from linerate.lab.supervisor.build import CONTROL, Built
@@ -20,7 +20,6 @@ from linerate.lab.supervisor.faults import Faults
 from linerate.lab.supervisor.napi import ReceiveThreads
 from linerate.lab.supervisor.nodes import DEFAULTS
 from linerate.san import Fault, Link
-from linerate.validation import fault_text
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from linerate.errors import UserError
+from linerate.errors import UserError, fault_text
 from linerate.host import catalogue as host_catalogue
 from linerate.host import with_session_settings
 from linerate.san import Node, Port, Storage, Topology, beyond_kernel, misfits
@@ -30,7 +30,6 @@ from linerate.settings import (
 from linerate.study.laboratory.faults import check_faults
 from linerate.study.laboratory.multipath import multipathed, paths_of
 from linerate.study.model import Settings, SettingValue
-from linerate.validation import fault_text
 from linerate.workload import RunSpec, SmbSpec, StreamSpec
 
 
