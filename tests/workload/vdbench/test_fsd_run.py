@@ -123,7 +123,7 @@ def test_a_byte_that_changes_between_the_format_and_a_read_fails_the_run(tmp_pat
     assert told in failed.stderr
     assert "first difference at byte 1000: expected " in failed.stderr
     run = RunDirectory.open(tmp_path / "failed")
-    assert [step.state for step in run.steps] == ["complete", "failed"]
+    assert [step.state for step in run.manifest.steps] == ["complete", "failed"]
     (event,) = [event for event in run.events if event.kind == "miscompare"]
     assert event.volume == "fsd1"
     assert str(damaged) in event.message
