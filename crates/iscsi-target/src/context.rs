@@ -34,8 +34,10 @@ pub(crate) struct WorkerContext<D: Driver> {
     pub(crate) limits: ArrayLimits,
     pub(crate) index: usize,
     pub(crate) media: Media,
-    /// Requests to the engine, sent at the end of a turn.
-    pub(crate) requests: Vec<OperationRequest>,
+    /// Requests to the engine. A turn ends with the first ones.
+    pub(crate) requests: VecDeque<OperationRequest>,
+    /// Requests that only the engine's thread can perform; empty between calls.
+    pub(crate) waiting_requests: Vec<OperationRequest>,
     pub(crate) operations: Operations,
     pub(crate) pool: ChunkPool,
     /// Memory of answers that are copies.
@@ -76,7 +78,8 @@ impl<D: Driver> WorkerContext<D> {
             limits: shared.limits.clone(),
             index,
             media,
-            requests: Vec::new(),
+            requests: VecDeque::new(),
+            waiting_requests: Vec::new(),
             operations: Operations::new(),
             pool: ChunkPool::new(shared.memory_per_worker_bytes / 4 * 3),
             answers: Budget::new(shared.memory_per_worker_bytes / 4),

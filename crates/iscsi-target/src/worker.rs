@@ -38,6 +38,10 @@ const RETRY_NS_MAX: Nanos = 5_000_000;
 const PRESSED_NS: Nanos = 100_000_000;
 /// How long initiators have to log out when the array stops.
 const GRACE_NS: Nanos = 500_000_000;
+/// Operations that a turn performs on the engine's volumes before their answers are sent. At a queue depth of 32, the
+/// initiator works on the first half while the next turn performs the second one.
+const PERFORMED_MAX: usize = 16;
+
 /// A connection's index in the worker's table.
 struct Slot {
     generation: u32,
@@ -162,6 +166,8 @@ impl<D: Driver> Worker<D> {
             until = until.min(self.retry_at);
         }
         let wait = match wait {
+            // The last turn has left some.
+            _ if !self.context.requests.is_empty() => Wait::Never,
             Wait::Never => Wait::Never,
             Wait::Until(time) => Wait::Until(time.min(until)),
             Wait::Forever => Wait::Until(until),
@@ -221,36 +227,37 @@ impl<D: Driver> Worker<D> {
 
     /// A volume operation has ended.
     fn operation_done(&mut self, tag: u64, outcome: OperationResult) {
-        if outcome.0.is_err() {
-            self.context.counters.medium_errors += 1;
-        }
-        let InFlight { origin, chunks } = self.context.operations.remove(tag as usize);
-        self.with_slot(origin.connection.index, |connection, context| {
-            connection.medium_done(context, origin.task, chunks, outcome);
+        let index = self.context.operations[tag as usize].origin.connection.index;
+        self.with_slot(index, |connection, context| {
+            end_operation(connection, context, tag, outcome);
+            connection.resume(context);
         });
     }
 
-    /// Performs the requests of this turn, or sends them to the engine.
+    /// Performs the first requests, as far as they need no waiting, and sends their answers. The engine gets those that
+    /// have to wait.
     fn post_requests(&mut self) {
+        let mut left = PERFORMED_MAX;
         // An answer may be followed by the next request of its task.
-        while !self.context.requests.is_empty() {
+        while left > 0 && !self.context.requests.is_empty() {
             let mut answers = std::mem::take(&mut self.answers);
-            let WorkerContext { shared, requests, now, .. } = &mut self.context;
-            if let Some(engine) = &shared.engine {
-                engine.perform(*now, requests, &mut answers);
-                if !requests.is_empty() {
-                    engine.send(requests);
+            let WorkerContext { shared, requests, waiting_requests, now, .. } = &mut self.context;
+            match &shared.engine {
+                Some(engine) => {
+                    engine.perform(*now, left, requests, waiting_requests, &mut answers);
+                    left -= answers.len();
+                    if !waiting_requests.is_empty() {
+                        engine.send(waiting_requests);
+                    }
                 }
+                None => waiting_requests.extend(requests.drain(..)),
             }
             self.answers = answers;
-            if self.answers.is_empty() {
-                break;
-            }
             self.operations_done();
-        }
-        // The engine has ended.
-        while let Some(request) = self.context.requests.pop() {
-            self.operation_done(request.tag, OperationResult(Err(OperationError::Gone)));
+            // The engine has ended.
+            while let Some(request) = self.context.waiting_requests.pop() {
+                self.operation_done(request.tag, OperationResult(Err(OperationError::Gone)));
+            }
         }
     }
 
@@ -386,13 +393,25 @@ impl<D: Driver> Worker<D> {
         self.operations_done();
     }
 
-    /// Passes the answers of the engine on.
+    /// Passes the answers of the engine on. A connection sends those that follow each other together.
     fn operations_done(&mut self) {
         let mut answers = std::mem::take(&mut self.answers);
-        for FinishedOperation { tag, outcome, memory } in answers.drain(..) {
-            self.context.spare_parts.keep(memory);
-            self.operation_done(tag, outcome);
+        let mut rest = answers.drain(..).peekable();
+        while let Some(first) = rest.next() {
+            let index = self.context.operations[first.tag as usize].origin.connection.index;
+            self.with_slot(index, |connection, context| {
+                let mut next = Some(first);
+                while let Some(FinishedOperation { tag, outcome, memory }) = next {
+                    context.spare_parts.keep(memory);
+                    end_operation(connection, context, tag, outcome);
+                    next = rest.next_if(|answer| {
+                        context.operations[answer.tag as usize].origin.connection.index == index
+                    });
+                }
+                connection.resume(context);
+            });
         }
+        drop(rest);
         self.answers = answers;
     }
 
@@ -498,4 +517,18 @@ impl<D: Driver> Worker<D> {
             });
         }
     }
+}
+
+/// Passes an operation that has ended to its connection.
+fn end_operation<D: Driver>(
+    connection: &mut Connection,
+    context: &mut WorkerContext<D>,
+    tag: u64,
+    outcome: OperationResult,
+) {
+    if outcome.0.is_err() {
+        context.counters.medium_errors += 1;
+    }
+    let InFlight { origin, chunks } = context.operations.remove(tag as usize);
+    connection.medium_done(context, origin.task, chunks, outcome);
 }

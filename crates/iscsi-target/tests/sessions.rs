@@ -5,10 +5,11 @@
 mod support;
 
 use linerate_iscsi_proto::pdu::{
-    LogoutReason, LogoutRequest, LogoutResult, Lun, RESERVED_TAG, Response, TaskFunction, TaskManagement,
-    TaskResult, TextRequest,
+    BHS_BYTES, LogoutReason, LogoutRequest, LogoutResult, Lun, RESERVED_TAG, Response, TaskFunction,
+    TaskManagement, TaskResult, TextRequest,
 };
-use support::{Client, IQN, array, array_of, wait_for, write10};
+use std::io::{Read, Write};
+use support::{Client, IQN, array, array_of, read10, wait_for, write10};
 
 /// Keys that make a small write need immediate, unsolicited and solicited data.
 const PIECEMEAL: &str = "InitialR2T=No\0ImmediateData=Yes\0FirstBurstLength=1024\0MaxBurstLength=2048\0\
@@ -215,6 +216,40 @@ fn a_small_answer_leaves_at_once_and_in_one_piece() {
     assert!(took[50].as_millis() < 30, "{took:?}");
     let stats = wait_for(&array, "counters are published", |stats| stats.sends - before >= 200);
     assert_eq!(stats.sends - before, 200, "one send per answer");
+}
+
+/// Each send is a system call, and wakes the initiator.
+#[test]
+fn reads_of_a_raid_volume_that_arrive_together_are_answered_together() {
+    const BATCHES: u64 = 100;
+    const DEPTH: usize = 16;
+    let array = array_of(
+        r#""kind": "pool", "pool": "p""#,
+        r#""storage": {"disks": [{"name": "d", "count": 4, "size_bytes": 67108864}], "raid_sets": [{"name": "r",
+            "level": "raid10", "disks": ["d0", "d1", "d2", "d3"], "initialise": "assume_clean"}],
+            "pools": [{"name": "p", "raid_sets": ["r"]}]},"#,
+    );
+    let mut client = Client::login(array.portals()[0], 1, "");
+    client.clear_attention();
+    let bytes = pattern(DEPTH * 512, 1);
+    client.write(0, &bytes);
+    let before = array.stats().sends;
+    for _ in 0..BATCHES {
+        let mut commands = Vec::new();
+        for lba in 0..DEPTH as u32 {
+            let mut bhs = [0; BHS_BYTES];
+            client.command(read10(lba, 512), true, false, 512).emit(&mut bhs);
+            commands.extend_from_slice(&bhs);
+        }
+        client.socket.write_all(&commands).unwrap();
+        let mut answers = vec![0; DEPTH * (BHS_BYTES + 512)];
+        client.socket.read_exact(&mut answers).unwrap();
+        let data = answers.chunks_exact(BHS_BYTES + 512).map(|answer| &answer[BHS_BYTES..]);
+        assert!(data.eq(bytes.chunks_exact(512)), "the blocks, in the order of the commands");
+    }
+    let sends = array.stats().sends - before;
+    // The commands of some batches may arrive in two parts.
+    assert!(sends < BATCHES * 3 / 2, "{sends} sends for {BATCHES} batches");
 }
 
 #[test]

@@ -58,7 +58,13 @@ impl<D: Driver> WorkerContext<D> {
                 };
                 let mut memory = self.spare_parts.take();
                 memory.extend(segs.iter().map(piece));
-                self.requests.push(OperationRequest { volume, operation, memory, worker: self.index, tag });
+                self.requests.push_back(OperationRequest {
+                    volume,
+                    operation,
+                    memory,
+                    worker: self.index,
+                    tag,
+                });
                 return;
             }
             Executor::File(file) => file,

@@ -254,7 +254,8 @@ impl Connection {
         Started::InFlight
     }
 
-    /// A volume operation of a task has ended and returns its buffers.
+    /// A volume operation of a task has ended and returns its buffers. When it has passed on all that have ended, the
+    /// caller calls [`Connection::resume`].
     pub(crate) fn medium_done<D: Driver>(
         &mut self,
         context: &mut WorkerContext<D>,
@@ -310,7 +311,6 @@ impl Connection {
             }
             TaskWork::MemoryWrite(_) | TaskWork::Drain(_) | TaskWork::Free => {}
         }
-        self.resume(context);
     }
 
     /// The bytes of a read are there, or it has failed.

@@ -43,6 +43,7 @@ use linerate_storage::{
     replica::service::Fields,
 };
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
     thread::JoinHandle,
@@ -150,35 +151,37 @@ impl Inbox {
 }
 
 impl EngineHandle {
-    /// Performs those requests that need no waiting, if the engine's thread sleeps, and appends their answers to
-    /// `finished`. `now` is the worker's time.
+    /// Performs requests that need no waiting, if the engine's thread sleeps, and appends their answers to `finished`.
+    /// It moves the others to `waiting`. Once there are `most` answers, it leaves the rest for the next call. `now` is
+    /// the worker's time.
     pub(crate) fn perform(
         &self,
         now: Nanos,
-        requests: &mut Vec<OperationRequest>,
+        most: usize,
+        requests: &mut VecDeque<OperationRequest>,
+        waiting: &mut Vec<OperationRequest>,
         finished: &mut Vec<FinishedOperation>,
     ) {
-        let (mut is_busy, mut has_news, mut left) = (false, false, 0);
-        for at in 0..requests.len() {
-            if !is_busy {
-                let (before, after) = requests.split_at_mut(at + 1);
-                let visited = self.0.core.visit(|core| {
-                    // Its bytes are on their way from memory while this request is performed.
-                    after.first().inspect(|next| core.prefetch(next));
-                    (core.perform(now, &mut before[at]), core.has_news())
-                });
-                is_busy = visited.is_none();
-                let (done, news) = visited.unwrap_or_default();
-                has_news |= news;
-                if let Some(done) = done {
-                    finished.push(done);
-                    continue;
-                }
+        let mut has_news = false;
+        while finished.len() < most
+            && let Some(mut request) = requests.pop_front()
+        {
+            let visited = self.0.core.visit(|core| {
+                // Its bytes are on their way from memory while this request is performed.
+                requests.front().inspect(|next| core.prefetch(next));
+                (core.perform(now, &mut request), core.has_news())
+            });
+            let Some((done, news)) = visited else {
+                waiting.push(request);
+                waiting.extend(requests.drain(..));
+                break;
+            };
+            has_news |= news;
+            match done {
+                Some(done) => finished.push(done),
+                None => waiting.push(request),
             }
-            requests.swap(left, at);
-            left += 1;
         }
-        requests.truncate(left);
         if has_news {
             self.0.wake();
         }

@@ -58,10 +58,10 @@ impl Client {
         let memory = vec![BufferPart { region: Arc::clone(&self.buffer), offset: 0, len: LEN as u32 }];
         let request =
             OperationRequest { volume: self.volume, operation, memory, worker: self.number, tag: 7 };
-        let (mut requests, mut finished) = (vec![request], Vec::new());
-        self.engine.perform(now_ns(), &mut requests, &mut finished);
-        self.sent += requests.len();
-        self.engine.send(&mut requests);
+        let (mut requests, mut waiting, mut finished) = ([request].into(), Vec::new(), Vec::new());
+        self.engine.perform(now_ns(), 1, &mut requests, &mut waiting, &mut finished);
+        self.sent += waiting.len();
+        self.engine.send(&mut waiting);
         let answer = finished.pop().unwrap_or_else(|| self.answers.recv().unwrap());
         assert_eq!((answer.tag, answer.memory.len()), (7, 1));
         answer.outcome.moved(LEN as usize).unwrap();
@@ -99,6 +99,33 @@ fn a_worker_does_what_needs_no_waiting() {
         engine.status().unwrap();
     }
     panic!("no write was done by the worker");
+}
+
+#[test]
+fn a_worker_leaves_what_is_beyond_the_limit() {
+    let (engine, clients) = rig();
+    let client = &clients[0];
+    let request = |tag| OperationRequest {
+        volume: client.volume,
+        operation: Operation::Read { offset_bytes: tag * LEN },
+        memory: vec![BufferPart { region: Arc::clone(&client.buffer), offset: 0, len: LEN as u32 }],
+        worker: 0,
+        tag,
+    };
+    // The thread may be awake: then it gets all of them.
+    for _ in 0..1000 {
+        let (mut waiting, mut finished) = (Vec::new(), Vec::new());
+        let mut requests: VecDeque<_> = (0..5).map(request).collect();
+        client.engine.perform(now_ns(), 2, &mut requests, &mut waiting, &mut finished);
+        if waiting.is_empty() {
+            let tags: Vec<u64> = finished.iter().map(|answer| answer.tag).collect();
+            let left: Vec<u64> = requests.iter().map(|request| request.tag).collect();
+            assert_eq!((tags, left), (vec![0, 1], vec![2, 3, 4]));
+            return;
+        }
+        engine.status().unwrap();
+    }
+    panic!("no read was done by the worker");
 }
 
 #[test]
