@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from linerate.advice.switch.clean import cleaned_lines
@@ -86,7 +87,8 @@ class SwitchConfig:
         """What follows the first line at the margin that begins with these words."""
         return next((rest for rest, _ in self.headed(start)), None)
 
-    def interfaces(self) -> dict[str, ConfigBlock]:
+    @cached_property
+    def interfaces(self) -> Mapping[str, ConfigBlock]:
         """Name -> lines of each interface. Several blocks of one name are one; what comes later goes first.
 
         A range is its interfaces. What a port inherits comes after its own lines.
