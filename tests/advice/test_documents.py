@@ -171,6 +171,21 @@ def test_a_fault_of_a_converged_network_is_found(
     assert mend in mends(result, rule)
 
 
+def test_lan_traffic_in_the_network_of_the_array_is_found() -> None:
+    h2 = 'name = "h2"\nport = [{ name = "p0", switch = "sw1", interface = [{ name = "lan", vlan = '
+    assert f"{h2}20" in _CONVERGED
+    assert broken(_audit(_CONVERGED), 33) == []
+    text = _CONVERGED.replace(f"{h2}20", f"{h2}10").replace('source = "h1.lan"', 'source = "h1.san"')
+    assert "h1.p0: other connections over the port: 1; wanted: 0" in broken(_audit(text), 33)
+
+
+@pytest.mark.parametrize(("lossless", "found"), [(4, []), (3, ["4 on sw1; 3 on sw2"] * 2)])
+def test_switches_with_different_lossless_priorities_are_found(lossless: int, found: list[str]) -> None:
+    second = f'[[switch]]\nname = "sw2"\nflow_control = "pfc"\nlossless = [{lossless}]\n'
+    texts = broken(_audit(_CONVERGED + second), 51)
+    assert [text.partition("differ: ")[2].partition("; wanted")[0] for text in texts] == found
+
+
 STUDY_RULES = (26, 41, 46)
 
 

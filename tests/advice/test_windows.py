@@ -88,6 +88,20 @@ def test_a_part_that_could_not_be_read_breaks_and_pleases_no_further_rule(part: 
     assert now <= kept
 
 
+def test_sessions_over_a_virtual_adapter_are_said_to_be_out_of_sight(tmp_path: Path) -> None:
+    facts = windows_facts()
+    facts["sessions"][1]["own"] = "10.0.7.21"
+    result = _audit(facts, tmp_path)
+    assert "sessions from 10.0.7.21 are over no physical adapter" in result.sheet.notes[-1]
+    assert {one.state for one in of_rule(result, 21) if one.subject} == {"unknown"}
+
+
+def test_facts_of_an_older_script_do_not_tell_of_teams(tmp_path: Path) -> None:
+    facts = windows_facts()
+    del facts["switch_team_members"]
+    assert {one.state for one in of_rule(_audit(facts, tmp_path), 18)} == {"unknown"}
+
+
 def test_windows_powershell_writes_utf_16(tmp_path: Path) -> None:
     assert all_broken(_audit(windows_facts(), tmp_path, encoding="utf-16")) == []
 

@@ -49,6 +49,7 @@ def windows_facts() -> dict[str, Any]:
         ],
         "routes": [{"index": 5}],
         "team_members": [],
+        "switch_team_members": [],
         "pfc": [{"priority": 4}],
         "sessions": [_session(number) for number in (1, 2)],
         "portals": [{"target": TARGET, "portal": f"10.0.{number}.101"} for number in (1, 2)],

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from types import ModuleType
 from typing import NoReturn
 
 import pytest
@@ -86,6 +88,31 @@ def tool(name: str) -> str:
 def _is_whole(name: str, program: str) -> bool:
     _, is_there = PARTS[name]
     return is_there(program)
+
+
+OPTIONAL: dict[str, str] = {
+    "ansible-playbook": "PyPI: ansible-core",
+    "multipath": "Debian: multipath-tools",
+    "tree_sitter_powershell": "PyPI: tree-sitter-powershell and tree-sitter",
+    "udevadm": "Debian: udev",
+}
+"""Programs and modules that `.ci/run` does not install: their packages begin services, or are large."""
+
+
+def optional_tool(name: str) -> str:
+    """Path of a program of `OPTIONAL`; skips where it is missing, also in CI."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    if not found:
+        pytest.skip(f"{name} is not installed ({OPTIONAL[name]})")
+    return found
+
+
+def optional_module(name: str) -> ModuleType:
+    """A Python module of `OPTIONAL`; skips where it is missing, also in CI."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        pytest.skip(f"{name} is not installed ({OPTIONAL[name]})")
 
 
 def unshare(*options: str) -> list[str]:

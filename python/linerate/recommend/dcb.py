@@ -19,7 +19,7 @@ _HALF = 50
 
 @dataclass(frozen=True, slots=True)
 class DcbPlan:
-    """What a study recommends: the priority of iSCSI, whether PFC is on for it, shares by priority (none: not measured)."""
+    """The priority of iSCSI, whether PFC is on for it, and shares by priority in percent; none: not measured."""
 
     priority: str
     pfc: bool
@@ -122,7 +122,7 @@ def _nxos_queues(plan: DcbPlan) -> Iterator[str]:
 
 
 def _eos(plan: DcbPlan) -> DcbLines:
-    """Queues come last: what follows a queue would belong to it. Priority 0 is in queue 1, as the default maps have it."""
+    """Queues come last: what follows a queue would belong to it. The default maps have priority 0 in queue 1."""
     lines = ["qos trust cos"]
     if plan.pfc:
         lines += [

@@ -22,12 +22,64 @@ class SwitchFault:
 _CONVERGED = ("converged=yes",)
 _DELL, _GIG, _NX = "tengigabitethernet 0/1", "gigabitethernet1/0/1", "ethernet1/1"
 
+_NX_ARRAY = (
+    "controller a\n  switchport access vlan 10\n  spanning-tree port type edge\n  mtu 9216\n"
+    "  priority-flow-control mode "
+)
+
 FAULTS = (
     SwitchFault(
         1, "dell", " mtu 12000\n switchport\n flow", " switchport\n flow", _DELL, "1554", "mtu 12000"
     ),
+    SwitchFault(1, "nxos", "edge\n  mtu 9216\n", "edge\n", _NX, "1500", "mtu 9216"),
+    SwitchFault(
+        2,
+        "dell",
+        " mtu 12000\n switchport\n flow",
+        " mtu 9000\n switchport\n flow",
+        _DELL,
+        "at least 9022",
+        "mtu 12000",
+    ),
+    SwitchFault(2, "eos", "description hv1", "l2 mtu 4000", "ethernet1", "at least 9022", "no l2 mtu"),
+    SwitchFault(
+        29,
+        "nxos",
+        "netapp controller a\n",
+        "netapp controller a\n  channel-group 2 mode active\n",
+        "ethernet1/2",
+        "aggregate: yes",
+        "out of the aggregate",
+    ),
+    SwitchFault(
+        29,
+        "eos",
+        "storage array port 1\n",
+        "storage array port 1\n   channel-group 2 mode active\n",
+        "ethernet2",
+        "aggregate: yes",
+        "out of the aggregate",
+    ),
+    SwitchFault(
+        33,
+        "nxos",
+        "hv1\n  switchport access vlan 10\n",
+        "hv1\n",
+        _NX,
+        "default VLAN: yes",
+        "switchport access vlan 10",
+    ),
+    SwitchFault(
+        33,
+        "eos",
+        "hv1\n   switchport access vlan 10\n",
+        "hv1\n",
+        "ethernet1",
+        "default VLAN: yes",
+        "switchport access vlan 10",
+    ),
     SwitchFault(1, "ios", "system mtu jumbo 9198", "", _GIG, "1500", "system mtu jumbo 9198"),
-    SwitchFault(1, "eos", "description hv1", "l2 mtu 1500", "ethernet1", "1500", "mtu 9214"),
+    SwitchFault(1, "eos", "description hv1", "l2 mtu 1500", "ethernet1", "1500", "no l2 mtu"),
     SwitchFault(2, "nxos", "edge\n  mtu 9216\n", "edge\n  mtu 8000\n", _NX, "at least 9000", "mtu 9216"),
     SwitchFault(
         2,
@@ -244,8 +296,8 @@ FAULTS = (
     SwitchFault(
         51,
         "nxos_dcb",
-        "controller a\n  switchport access vlan 10\n  spanning-tree port type edge\n  mtu 9216\n  priority-flow-control mode on",
-        "controller a\n  switchport access vlan 10\n  spanning-tree port type edge\n  mtu 9216\n  priority-flow-control mode off",
+        f"{_NX_ARRAY}on",
+        f"{_NX_ARRAY}off",
         "ethernet1/2",
         "other ports have it: yes",
         "priority-flow-control mode on",

@@ -130,6 +130,12 @@ FAULTS = (
     WindowsFault(16, _property("*TCPConnectionOffloadIPv4", 1), "on; wanted: off", "both on, or both off"),
     WindowsFault(18, _part("team_members", [{"name": "SAN 1"}]), "team or bond: yes", "out of the team"),
     WindowsFault(
+        18,
+        _part("switch_team_members", [{"description": "Intel(R) Ethernet 10G 2P X520 Adapter"}]),
+        "team or bond: yes",
+        "out of the team",
+    ),
+    WindowsFault(
         19, _first("adapters", bindings=["ms_tcpip", "ms_server"]), "File and Printer Sharing", "unbind"
     ),
     WindowsFault(19, _first("netbios", option=0), "NetBIOS", "unbind"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from linerate.advice.switch.clean import cleaned_lines
@@ -13,6 +14,7 @@ from linerate.errors import UserError
 
 _FILE_BYTES_MAX = 8 << 20
 _LINE_LENGTH_MAX = 500
+_INTERFACES_MAX = 8192
 _ENDS = ("!", "exit", "end")
 _OPENS = (
     "interface",
@@ -86,14 +88,17 @@ class SwitchConfig:
         """What follows the first line at the margin that begins with these words."""
         return next((rest for rest, _ in self.headed(start)), None)
 
-    def interfaces(self) -> dict[str, ConfigBlock]:
+    @cached_property
+    def interfaces(self) -> Mapping[str, ConfigBlock]:
         """Name -> lines of each interface. Several blocks of one name are one; what comes later goes first.
 
-        A range is its interfaces. What a port inherits comes after its own lines.
+        A range is its interfaces. What a port inherits comes after its own lines. Interfaces after 8192 are left out.
         """
         found: dict[str, ConfigBlock] = {}
         names: dict[str, str] = {}
         for rest, block in self.headed("interface"):
+            if len(found) >= _INTERFACES_MAX:
+                break
             for name in expanded(rest.removeprefix("range ").strip()) if rest else ():
                 known = names.setdefault(key(name), name)
                 found.setdefault(known, ConfigBlock(known)).lines[:0] = block.lines

@@ -20,12 +20,13 @@ def dell_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock], priority: s
     inputs = dict(config.headed("dcb-input"))
     outputs = dict(config.headed("dcb-output"))
     off = config.says("no dcb enable")
+    everywhere = config.interfaces.values()
     found = {name: _port(port, maps, inputs, off) for name, port in ports.items()}
     unused = [
         f"{line} {name}"
         for kind, line in ((maps, "dcb-map"), (inputs, "dcb-policy input"), (outputs, "dcb-policy output"))
         for name in kind
-        if not any(port.value(line) == name for port in ports.values())
+        if not any(port.value(line) == name for port in everywhere)
     ]
     shares = {name: list(_shares_of_map(block)) for name, block in maps.items()}
     shares |= {name: list(_shares_of_output(config, block)) for name, block in outputs.items()}

@@ -19,9 +19,9 @@ class SwitchDialect:
     """How one kind of configuration says what the rules ask. Lines are in lower case.
 
     `marks` are patterns that such a configuration has, each in a line of its own. `mtu_wanted` is the MTU in bytes that
-    a link aggregate should have there, `mtu_default` that of a port as it comes. `header_bytes` are those of headers and
-    check sequence that an MTU counts there. `pause` writes the lines of a port that obeys pause frames (first argument)
-    and sends them (second).
+    a link aggregate should have there, `mtu_default` that of a port as it comes. `header_bytes` are those of headers
+    and check sequence that an MTU counts there. `pause` writes the lines of a port that obeys pause frames (first
+    argument) and sends them (second).
     """
 
     system: System

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from linerate.advice.switch.config import ConfigBlock
 
 _ARRAY = re.compile(
-    r"\b(array|storage|target|portal|san controller|raid|(?<!domain )controller [ab12]\b|sp-?[ab]\b|equallogic|powervault"
+    r"\b(array|storage|target|portal|san controller|raid|(?<!domain )controller [ab12]\b|sp-?[ab]\b"
+    r"|equallogic|powervault"
     r"|powerstore|unity|vnx|compellent|netapp|filer|nimble|3par|msa\d|hitachi|eternus|qnap|synology|readynas)"
 )
 _SWITCH = re.compile(

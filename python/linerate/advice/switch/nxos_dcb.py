@@ -15,6 +15,8 @@ from linerate.advice.switch.config import ConfigBlock, SwitchConfig
 _NETWORK, _QUEUING = "type network-qos", "type queuing"
 _OWN_GROUP = re.compile(r"c-(?:\dq-nq|out-(?:\dq-)?q)(\d)")
 """Classes that the switch comes with, by the number of their group."""
+_OF_THE_SWITCH = ("default-", "fcoe-default-")
+"""Begin the names of policies that the switch comes with."""
 _PAUSES = ("pause pfc-cos", "pause no-drop")
 _BUILT_IN = {"fcoe-default-nq-policy": frozenset("3")}
 """No-drop priorities of policies that no configuration shows (Nexus 5000)."""
@@ -32,9 +34,12 @@ def nxos_dcb(config: SwitchConfig, ports: Mapping[str, ConfigBlock], priority: s
         if mine and name not in applied
     ]
     queuing = {name: dict(_shares(block)) for name, block in config.headed(f"policy-map {_QUEUING}")}
-    used = {*applied_policies(config, f"{_QUEUING} output")}
-    used |= {name for port in ports.values() for name in port.values(f"service-policy {_QUEUING} output")}
-    unused += [f"policy-map {_QUEUING} {name}" for name, mine in queuing.items() if mine and name not in used]
+    used = set(_queuing_in_use(config))
+    unused += [
+        f"policy-map {_QUEUING} {name} (no service-policy)"
+        for name, mine in queuing.items()
+        if any(mine.values()) and name not in used and not name.startswith(_OF_THE_SWITCH)
+    ]
     schedules = {name: mine for name, mine in queuing.items() if name in used and any(mine.values())}
     return SwitchDcb(
         {name: _port(port, acting) for name, port in ports.items()},
@@ -48,6 +53,15 @@ def applied_policies(config: SwitchConfig, kind: str) -> Iterator[str]:
     """Policies of the whole switch: those below `system qos`."""
     for _, block in config.headed("system qos"):
         yield from block.values(f"service-policy {kind}")
+
+
+def _queuing_in_use(config: SwitchConfig) -> Iterator[str]:
+    """Names of policies of the switch and of any port, for input and output."""
+    for text in applied_policies(config, _QUEUING):
+        yield text.rpartition(" ")[2]
+    for port in config.interfaces.values():
+        for text in port.values(f"service-policy {_QUEUING}"):
+            yield text.rpartition(" ")[2]
 
 
 def _port(port: ConfigBlock, acting: frozenset[str]) -> PortPfc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from linerate.advice.facts import AuditSubject, FactValue, SanFactSheet
@@ -64,7 +64,7 @@ def _dialect(text: str, path: Path) -> SwitchDialect:
 def _sheet(
     config: SwitchConfig, dialect: SwitchDialect, path: Path, vlan: int | None, priority: str
 ) -> SanFactSheet:
-    interfaces = config.interfaces()
+    interfaces = config.interfaces
     ports = [name for name, port in interfaces.items() if is_physical(name) and not _is_management(port)]
     if not ports:
         raise UserError(
@@ -155,7 +155,7 @@ class _PortReader:
 
 
 def _aggregates(
-    config: SwitchConfig, dialect: SwitchDialect, interfaces: dict[str, ConfigBlock]
+    config: SwitchConfig, dialect: SwitchDialect, interfaces: Mapping[str, ConfigBlock]
 ) -> Iterator[AuditSubject]:
     for name, block in interfaces.items():
         if name.startswith("port-channel") and not block.has("shutdown"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _WHOLE = (
     "channel-group",
     "channel-member",
@@ -35,13 +37,22 @@ _LETTERS_MIN = 2
 
 def in_full(line: str) -> str:
     """The line with its first words in full, where they can only mean one command; else the line itself."""
-    words = line.split()
-    if any(tuple(words[: len(phrase)]) == phrase for phrase in _PHRASES):
+    phrases = _beginning(line.partition(" ")[0])
+    if not phrases:
         return line
-    found = [phrase for phrase in _PHRASES if _is_short_for(words, phrase)]
+    words = line.split()
+    if any(tuple(words[: len(phrase)]) == phrase for phrase in phrases):
+        return line
+    found = [phrase for phrase in phrases if _is_short_for(words, phrase)]
     longest = max(map(len, found), default=0)
     clear = [phrase for phrase in found if len(phrase) == longest]
     return " ".join((*clear[0], *words[longest:])) if len(clear) == 1 else line
+
+
+@lru_cache(maxsize=1024)
+def _beginning(word: str) -> tuple[tuple[str, ...], ...]:
+    """The phrases whose first word may be this one."""
+    return tuple(phrase for phrase in _PHRASES if len(word) >= _LETTERS_MIN and phrase[0].startswith(word))
 
 
 def _is_short_for(words: list[str], phrase: tuple[str, ...]) -> bool:

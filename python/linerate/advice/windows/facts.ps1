@@ -90,6 +90,11 @@ $Facts = [ordered] @{
         Get-NetRoute -DestinationPrefix '0.0.0.0/0' -ErrorAction SilentlyContinue | ForEach-Object { @{ index = $_.ifIndex } }
     }
     team_members = Read-Part 'team_members' { Get-NetLbfoTeamMember | ForEach-Object { @{ name = $_.Name } } }
+    switch_team_members = Read-Part 'switch_team_members' {
+        if (Get-Command Get-VMSwitchTeam -ErrorAction SilentlyContinue) {
+            Get-VMSwitchTeam | ForEach-Object { $_.NetAdapterInterfaceDescription } | ForEach-Object { @{ description = $_ } }
+        }
+    }
     pfc = Read-Part 'pfc' {
         Get-NetQosFlowControl | Where-Object Enabled | ForEach-Object { @{ priority = $_.Priority } }
     }

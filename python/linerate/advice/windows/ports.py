@@ -120,12 +120,28 @@ def _hardware(
         facts["driver_age_months"] = max(0, round((now - made).days / _MONTH_DAYS))
     else:
         unknown["driver_age_months"] = "the date of the driver is not known"
-    teams = {as_text(one.get("name")) for one in map(as_table, as_list(document.get("team_members")))}
-    if "team_members" in as_table(document.get("missing")):
-        unknown["teamed"] = as_text(as_table(document.get("missing"))["team_members"])
-    else:
-        facts["teamed"] = as_text(adapter.get("name")) in teams
+    _add_team(adapter, document, facts, unknown)
     return facts
+
+
+def _add_team(
+    adapter: Mapping[str, Any],
+    document: Mapping[str, Any],
+    facts: dict[str, FactValue],
+    unknown: dict[str, str],
+) -> None:
+    """Teams of Windows (LBFO), and those inside a virtual switch of Hyper-V (SET)."""
+    teams = {as_text(one.get("name")) for one in _tables(document, "team_members")}
+    in_switch = {as_text(one.get("description")) for one in _tables(document, "switch_team_members")}
+    if as_text(adapter.get("name")) in teams or as_text(adapter.get("description")) in in_switch:
+        facts["teamed"] = True
+        return
+    for part in ("team_members", "switch_team_members"):
+        if part in as_table(document.get("missing")) or part not in document:
+            reason = as_text(as_table(document.get("missing")).get(part))
+            unknown["teamed"] = reason or f"the facts have no {part}; collect them with the present script"
+            return
+    facts["teamed"] = False
 
 
 def _protocols(adapter: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, FactValue]:

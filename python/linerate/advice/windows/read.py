@@ -9,7 +9,7 @@ from ipaddress import IPv4Interface
 from typing import Any
 
 from linerate.advice.derive import PathKey, derived
-from linerate.advice.facts import AuditSubject, FactValue, SanFactSheet, SessionFact, VolumePath
+from linerate.advice.facts import AuditSubject, FactValue, SanFactSheet, SessionFact, VolumePath, printable
 from linerate.advice.outline import as_list, as_number, as_table, as_text
 from linerate.advice.windows.ports import port_subjects
 from linerate.advice.windows.volumes import volume_subjects
@@ -63,7 +63,8 @@ class _Reader:
         sessions = list(self._sessions())
         used = {one.port for one in sessions}
         ports = port_subjects(self._document, self._reasons, used)
-        notes = () if used else ("no iSCSI session is connected, so every adapter of the facts is looked at",)
+        guess = "no iSCSI session is connected, so every adapter of the facts is looked at"
+        notes = (*(() if used else (guess,)), *self._strange_ports())
         volumes, paths, policies = self._volumes(sessions)
         subjects = (
             self._host(sessions),
@@ -94,6 +95,13 @@ class _Reader:
             port, portal = self._port_of(as_text(one.get("own"))), as_text(one.get("portal"))
             if port and portal:
                 yield SessionFact(self._name, port, portal, as_text(one.get("target")))
+
+    def _strange_ports(self) -> Iterator[str]:
+        """Sessions over adapters that are not among the physical ones: of a team or a virtual switch."""
+        own = [as_text(one.get("own")) for one in self.rows("sessions")]
+        for address in dict.fromkeys(one for one in own if one and not self._port_of(one)):
+            shown = printable(address)
+            yield f"sessions from {shown} are over no physical adapter, so the rules of ports do not see them"
 
     def _host(self, sessions: list[SessionFact]) -> AuditSubject:
         facts: dict[str, FactValue] = {}

@@ -65,7 +65,7 @@ class AdvancedProperty:
     def verify(self) -> Lines:
         """Name and shown value."""
         return each_port(
-            *(f"{_get(key)} | Format-Table Name, DisplayName, DisplayValue" for key in self.keywords)
+            *(f"{_get(key)} | Format-Table 'Name', 'DisplayName', 'DisplayValue'" for key in self.keywords)
         )
 
     def undo(self) -> Lines:
@@ -113,7 +113,7 @@ class TcpSetting:
 
     def verify(self) -> Lines:
         """The parameter."""
-        return [f"Get-NetTCPSetting -SettingName {PROFILE} | Format-Table SettingName, {self._shown}"]
+        return [f"Get-NetTCPSetting -SettingName {PROFILE} | Format-Table 'SettingName', '{self._shown}'"]
 
     def undo(self) -> Lines:
         """Sets what was there."""
@@ -184,7 +184,7 @@ class RssProfile:
 
     def verify(self) -> Lines:
         """Each adapter's profile."""
-        return each_port("Get-NetAdapterRss -Name $Port | Format-Table Name, Profile")
+        return each_port("Get-NetAdapterRss -Name $Port | Format-Table 'Name', 'Profile'")
 
     def undo(self) -> Lines:
         """Sets the profile that was there."""

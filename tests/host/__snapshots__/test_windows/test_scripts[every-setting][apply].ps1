@@ -158,44 +158,44 @@ Set-ItemProperty -Path (Get-InitiatorKey) -Name MaxRecvDataSegmentLength -Type D
 
 # The values now
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPChecksumOffloadIPv4') | Format-Table Name, DisplayName, DisplayValue
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPChecksumOffloadIPv6') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPChecksumOffloadIPv4') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPChecksumOffloadIPv6') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*LsoV2IPv4') | Format-Table Name, DisplayName, DisplayValue
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*LsoV2IPv6') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*LsoV2IPv4') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*LsoV2IPv6') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 Get-NetOffloadGlobalSetting | Format-List ReceiveSegmentCoalescing
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*RscIPv4') | Format-Table Name, DisplayName, DisplayValue
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*RscIPv6') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*RscIPv4') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*RscIPv6') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*InterruptModeration') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*InterruptModeration') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*ReceiveBuffers') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*ReceiveBuffers') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 Get-NetOffloadGlobalSetting | Format-List ReceiveSideScaling
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*RSS') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*RSS') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*NumRssQueues') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*NumRssQueues') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    Get-NetAdapterRss -Name $Port | Format-Table Name, Profile
+    Get-NetAdapterRss -Name $Port | Format-Table 'Name', 'Profile'
 }
 Get-NetOffloadGlobalSetting | Format-List Chimney
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPConnectionOffloadIPv4') | Format-Table Name, DisplayName, DisplayValue
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPConnectionOffloadIPv6') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPConnectionOffloadIPv4') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TCPConnectionOffloadIPv6') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
-Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table SettingName, AutoTuningLevelLocal
-Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table SettingName, DelayedAckFrequency
-Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table SettingName, CongestionProvider
-Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table SettingName, EcnCapability
-Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table SettingName, MinRto
+Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table 'SettingName', 'AutoTuningLevelLocal'
+Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table 'SettingName', 'DelayedAckFrequency'
+Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table 'SettingName', 'CongestionProvider'
+Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table 'SettingName', 'EcnCapability'
+Get-NetTCPSetting -SettingName DatacenterCustom | Format-Table 'SettingName', 'MinRto'
 foreach ($Port in $Ports) {
     Get-ItemProperty -Path (Get-InterfaceKey $Port) | Format-List TcpNoDelay
 }

@@ -42,14 +42,14 @@ foreach ($Port in $Ports) {
 
 # The values now
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*JumboPacket') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*JumboPacket') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*ReceiveBuffers') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*ReceiveBuffers') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TransmitBuffers') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*TransmitBuffers') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }
 foreach ($Port in $Ports) {
-    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*FlowControl') | Format-Table Name, DisplayName, DisplayValue
+    (Get-NetAdapterAdvancedProperty -Name $Port -RegistryKeyword '*FlowControl') | Format-Table 'Name', 'DisplayName', 'DisplayValue'
 }

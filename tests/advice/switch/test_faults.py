@@ -14,7 +14,7 @@ from linerate.errors import UserError
 from tests.advice.outcomes import all_broken, broken, judged, mends, of_rule
 from tests.advice.planted.switch_faults import FAULTS, SwitchFault
 
-CONFIGS = Path(__file__).with_name("configs")
+CONFIGS = Path(__file__).parents[1] / "configs"
 KINDS = ("dell", "ios", "nxos", "eos")
 CONVERGED = ("dell_dcb", "nxos_dcb", "eos_dcb")
 

@@ -15,7 +15,7 @@ from tests.advice.linux_host import LinuxHost
 from tests.advice.outcomes import broken, judged, of_rule
 from tests.advice.windows_host import windows_facts
 
-CONFIGS = Path(__file__).with_name("configs")
+CONFIGS = Path(__file__).parents[1] / "configs"
 PFC = "dcb -j pfc show dev eth2"
 
 

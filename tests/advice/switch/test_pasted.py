@@ -10,7 +10,7 @@ from linerate.advice.switch.read import read_switch
 
 from tests.advice.outcomes import broken, judged, of_rule
 
-CONFIGS = Path(__file__).with_name("configs")
+CONFIGS = Path(__file__).parents[1] / "configs"
 _ERASE = "\b" * 9 + " " * 8 + "\b" * 9
 
 IOS = """san-sw1#terminal length 40
@@ -68,6 +68,13 @@ def test_what_a_pager_leaves_changes_nothing(kind: str, paging: str, tmp_path: P
     assert pasted.subjects == whole.subjects
 
 
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\r\r\n", "\n"], ids=repr)
+@pytest.mark.parametrize("kind", ["ios", "nxos_dcb", "dell_dcb", "eos_dcb"])
+def test_every_end_of_line_says_the_same(kind: str, end: str, tmp_path: Path) -> None:
+    text = (CONFIGS / f"{kind}.txt").read_text().replace("\n", end)
+    assert _sheet(tmp_path, text).subjects == read_switch(str(CONFIGS / f"{kind}.txt")).subjects
+
+
 BANNER = """banner {}
  interface GigabitEthernet1/0/40
   shutdown
@@ -79,7 +86,8 @@ system mtu jumbo 1500
 
 
 @pytest.mark.parametrize(
-    ("start", "end"), [("motd ^C", "^C"), ("login #", "#"), ("motd", "EOF"), ("exec \x03", "\x03")]
+    ("start", "end"),
+    [("motd ^C", "^C"), ("login #", "Unauthorized#"), ("motd", "EOF"), ("exec \x03", "\x03")],
 )
 def test_a_banner_is_no_configuration(start: str, end: str, tmp_path: Path) -> None:
     ports = "interface GigabitEthernet1/0/1\n switchport access vlan 10\n"
@@ -385,3 +393,16 @@ def test_a_dcb_map_that_is_whole_is_silent(tmp_path: Path) -> None:
     )
     assert any("san has no priority with PFC" in text for text in broken(half, 51))
     assert any("san: 90 %" in text for text in broken(half, 51))
+
+
+@pytest.mark.parametrize("kind", ["nxos_dcb", "dell_dcb"])
+def test_a_policy_of_ports_that_are_left_out_is_in_use(kind: str, tmp_path: Path) -> None:
+    text = (CONFIGS / f"{kind}.txt").read_text()
+    more = {
+        "nxos_dcb": "policy-map type queuing LAN\n  class type queuing c-out-8q-q-default\n    bandwidth percent 100\n"
+        "policy-map type queuing LAN-IN\n  class type queuing c-in-q3\n    pause buffer-size 90000\n"
+        "interface Ethernet1/9\n  service-policy type queuing output LAN\n  switchport access vlan 20\n",
+        "dell_dcb": "dcb-map LAN\n priority-group 0 bandwidth 100 pfc off\n!\ninterface TenGigabitEthernet 0/9\n"
+        " switchport\n dcb-map LAN\n shutdown\n!\n",
+    }[kind]
+    assert broken(judged(_sheet(tmp_path, f"{text}\n{more}", vlan=10)), 51) == []
