@@ -58,12 +58,12 @@ def port_facts(
     if dcb is None:
         return {"pfc": False, "pfc_given": False, "beside_pfc": False}, {}
     port = dcb.ports[name]
-    others = any(one.state != "off" and not one.missing for one in dcb.ports.values())
     given = port.state != "off" or bool(port.missing)
     facts: dict[str, FactValue] = {
         "pfc_given": given,
         "pfc_missing": port.missing or "nothing",
-        "beside_pfc": is_san_port and others,
+        "beside_pfc": is_san_port
+        and any(one.state != "off" and not one.missing for one in dcb.ports.values()),
         "lacks_pfc": not given,
     }
     if port.state == "negotiated":

@@ -18,6 +18,7 @@ from linerate.advice.switch.neighbour import neighbour
 from linerate.errors import UserError
 
 _PORTS_MAX = 1024
+_MARKED_LINES_MAX = 10_000
 _PAYLOAD_BYTES = 9000
 _MANAGEMENT = (
     "vrf forwarding mgmt",
@@ -46,7 +47,7 @@ def read_switch(given: str, vlan: int | None = None, priority: str = ISCSI_PRIOR
 
 def _dialect(text: str, path: Path) -> SwitchDialect:
     """The kind whose marks the text has most of."""
-    lines = [" ".join(line[:200].lower().split()) for line in cleaned_lines(text)]
+    lines = [" ".join(line[:200].lower().split()) for line in cleaned_lines(text)[:_MARKED_LINES_MAX]]
     scores = {
         one.system: sum(any(re.match(mark, line) for line in lines) for mark in one.marks) for one in DIALECTS
     }
