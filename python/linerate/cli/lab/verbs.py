@@ -12,7 +12,6 @@ import typer
 
 from linerate.cli.job.flags import WaitForLab
 from linerate.cli.lab import address, faults
-from linerate.cli.numbers.outfile import consent_to_replace, write_file
 from linerate.cli.study.laboratory import tell_waiting
 from linerate.errors import LinerateError, UserError
 
@@ -106,6 +105,8 @@ def show(
     from linerate.lab import Lab, running, utilisation
 
     if picture is not None:
+        from linerate.cli.numbers.outfile import consent_to_replace
+
         consent_to_replace([picture], overwrite)
     labs = running() if lab is None else []
     left_up = [one for one in labs if not one.attached]
@@ -123,6 +124,7 @@ def show(
         threading.Event().wait(seconds)
         used = utilisation(found.now().line_rates, before, found.counters())
         if picture is not None:
+            from linerate.cli.numbers.outfile import write_file
             from linerate.san import picture as draw
 
             write_file(picture, draw(found.now(), used).encode())
