@@ -77,11 +77,7 @@ fn what_contradicts_itself_is_refused_by_key() {
     for (part, rest, key) in [
         (json!({"think_time": {"pause_s": -1}}), json!({}), "streams.s.think_time.pause_s"),
         (json!({"stop_after_percent": 0}), json!({}), "streams.s.stop_after_percent"),
-        (
-            json!({"stop_after_percent": 9, "stop_after_bytes": 9}),
-            json!({}),
-            "streams.s.stop_after_percent",
-        ),
+        (json!({"stop_after_percent": 9, "stop_after_bytes": 9}), json!({}), "streams.s.stop_after_percent"),
         (json!({"think_time": {"pause_s": 1, "after_ios": 0}}), json!({}), "streams.s.think_time.after_ios"),
         (json!({"think_time": {"pause_s": 1}, "rate_iops": 5}), json!({}), "streams.s.think_time"),
         (json!({"think_time": {"pause_s": 1}}), open, "arrival"),
