@@ -81,7 +81,7 @@ LONG = {
     "a list of vdbench": (
         "w.vdb",
         VDB.replace("max", f"({'1,' * MIB}1)"),
-        "w.vdb:3: a line of 2,097,210 char",
+        "w.vdb:3: a line of 2,097,197 char",
     ),
     "a name of vdbench": (
         "w.vdb",
@@ -90,8 +90,8 @@ LONG = {
     ),
     "lines of vdbench that go on": (
         "w.vdb",
-        f"{VDB}{('x=' + 'x' * MIB)[:MIB]},\nxy=1\n",
-        "w.vdb:5: a line of 1,048,581 characters; at most 1,048,576 are read",
+        f"{VDB}xy={'x' * (MIB - 4)},\nxy=1\n",
+        "w.vdb:5: a line of 1,048,580 characters; at most 1,048,576 are read",
     ),
     "a line of fio": ("w.fio", f"{FIO}filename={'x' * 10 * MIB}", "w.fio:6: a line of 10,485,769 characters"),
     "sections of fio": ("w.fio", "[a]\n" * 2 * MIB, "w.fio: more than 1,000,000 lines"),
