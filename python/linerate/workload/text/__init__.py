@@ -38,7 +38,7 @@ def _what_has_nul(content: bytes) -> str:
     head = content[:_HEAD_BYTES]
     if len(head) >= 4 and (not any(head[1::2]) or not any(head[::2])):
         return "NUL bytes: UTF-16 without its mark"
-    return "a NUL byte: no text, or a damaged one"
+    return "a NUL byte"
 
 
 def text_of_head(content: bytes) -> str:

@@ -26,7 +26,7 @@ pub struct WrittenFiles {
 struct Structures {
     /// The number of the first file of the next structure.
     next: u32,
-    by_anchor: HashMap<String, Arc<Contents>>,
+    by_anchor: HashMap<String, Arc<StructureContents>>,
 }
 
 impl Default for WrittenFiles {
@@ -49,7 +49,7 @@ struct Shape {
 
 /// What was written into the files of one structure.
 #[derive(Debug)]
-pub(in crate::files) struct Contents {
+pub(in crate::files) struct StructureContents {
     shape: Shape,
     seed: u64,
     /// The number of its first file.
@@ -71,7 +71,12 @@ struct FileContents {
 impl WrittenFiles {
     /// What is known of a structure that is used in blocks of `unit_bytes`. A structure with other files under the same
     /// anchor is forgotten.
-    pub(in crate::files) fn of(&self, spec: &StructureSpec, tree: &Tree, unit_bytes: u32) -> Arc<Contents> {
+    pub(in crate::files) fn of(
+        &self,
+        spec: &StructureSpec,
+        tree: &Tree,
+        unit_bytes: u32,
+    ) -> Arc<StructureContents> {
         let StructureSpec { depth, width, files, files_in, .. } = *spec;
         let shape = Shape { depth, width, files, files_in, unit_bytes };
         let mut structures = self.structures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +86,7 @@ impl WrittenFiles {
                 let (first, count) = (structures.next, tree.all_files());
                 structures.next = first.wrapping_add(count);
                 let files = (0..count).map(|_| Mutex::default()).collect();
-                let contents = Arc::new(Contents { shape, seed: self.seed, first, files });
+                let contents = Arc::new(StructureContents { shape, seed: self.seed, first, files });
                 structures.by_anchor.insert(tree.anchor.clone(), Arc::clone(&contents));
                 contents
             }
@@ -89,7 +94,7 @@ impl WrittenFiles {
     }
 }
 
-impl Contents {
+impl StructureContents {
     /// Makes the contents of its blocks.
     pub(super) fn new_stamp(&self) -> Stamp {
         Stamp::new(self.shape.unit_bytes, self.seed)
@@ -206,20 +211,20 @@ impl FileContents {
 
 #[cfg(test)]
 mod tests {
-    use super::{Contents, FilesIn, Mutex, Shape};
+    use super::{FilesIn, Mutex, Shape, StructureContents};
 
     const UNIT: usize = 512;
 
-    fn contents() -> Contents {
+    fn contents() -> StructureContents {
         let shape =
             Shape { depth: 1, width: 1, files: 2, files_in: FilesIn::Bottom, unit_bytes: UNIT as u32 };
         let files = (0..2).map(|_| Mutex::default()).collect();
-        Contents { shape, seed: 42, first: 7, files }
+        StructureContents { shape, seed: 42, first: 7, files }
     }
 
     /// A file in memory that is written through the notes.
     struct Written {
-        contents: Contents,
+        contents: StructureContents,
         bytes: Vec<u8>,
     }
 

@@ -18,7 +18,7 @@ use crate::{
     stream::rng::{Rng, Use},
     verify::{Stamp, Wrong},
 };
-use contents::{Contents, WrittenFiles};
+use contents::{StructureContents, WrittenFiles};
 use linerate_blame::Blame;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(super) struct BlockPlace {
 /// What the threads of a run share of data, by structure; empty if the run does not need it.
 #[derive(Debug)]
 pub(super) struct FileData {
-    contents: Vec<Arc<Contents>>,
+    contents: Vec<Arc<StructureContents>>,
     duplicates: Vec<FileDuplicates>,
 }
 
@@ -65,7 +65,7 @@ impl FileData {
         })?;
         let data = Self { contents, duplicates };
         let is_looked_at = spec.format.is_none();
-        let lost = |(nth, contents): (usize, &Arc<Contents>)| {
+        let lost = |(nth, contents): (usize, &Arc<StructureContents>)| {
             let (file, wrote, has) = contents.shortened(&trees[nth])?;
             let mut path = String::new();
             trees[nth].file_path(file, &mut path);
