@@ -22,6 +22,7 @@ __all__ = [
     "PreparedRun",
     "Run",
     "Summary",
+    "WrittenFiles",
     "__doc__",
     "__version__",
     "anchor_names",
