@@ -192,7 +192,7 @@ def test_a_full_disk(workload: Path, array: EmbeddedArray, tmp_path: Path) -> No
     )
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert f"{small / 'run'}: no space left on the disk" in done.stderr
-    assert "-> make room there, or give another directory with --output" in done.stderr
+    assert "-> make room there, or write elsewhere" in done.stderr
 
 
 def test_a_full_disk_before_the_run_leaves_no_empty_directory(workload: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_text_and_table_mean_the_same(text: str, table: dict[str, object], fault
         ("cable", "write"),
         ("cable h1.p0 h1.p1", "h1.p1 is not understood"),
         ("cable h1.p0 at noon", "'noon' is not a time"),
-        ("cable h1.p0 for 0s", "greater than 0"),
+        ("cable h1.p0 for 0s", "must be more than 0"),
         ("one_way h1.p0", "which frames are lost -> from or to the node"),
         ("one_way h1.p0 both", "both is not understood"),
         ("flap h1.p0 1ms", "needs a period -> 20ms to 1h"),

@@ -105,7 +105,7 @@ def _changed(old: str, new: str) -> str:
         (_changed('buffer = "256k"', 'bufer = "1k"'), 7, "switch[0].bufer", "did you mean buffer"),
         (_changed('rate = "250mbit"', 'rate = "fast"'), 2, "link.rate", "1gbit"),
         (_changed('delay = "10us"', "delay = 10"), 3, "link.delay", "200us"),
-        (_changed("mtu = 9000", "mtu = 100"), 16, "host[0].port[0].mtu", "greater than"),
+        (_changed("mtu = 9000", "mtu = 100"), 16, "host[0].port[0].mtu", "must be at least 576"),
         (_changed('switch = "sw1"', 'switch = "sw9"'), 15, "host[0].port[0].switch", "there is sw1"),
         (_changed('name = "a1"', 'name = "h2"'), 19, "array[0].name", "host[0]"),
         (_changed('name = "a1"', 'name = "Array One"'), 19, "array[0].name", "pattern"),

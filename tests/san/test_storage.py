@@ -85,7 +85,7 @@ def test_disks_that_form_no_such_sets(fields: dict[str, Any], message: str) -> N
         ("disks = 28", "disks = 27", "27 disks cannot be divided"),
         ("count = 2, ", "count = 3, ", "3 volumes on 2 RAID sets"),
         ('size = "8g"', 'size = "41g"', "do not fit on 40g"),
-        ('chunk = "64k"', 'chunk = "2m"', "less than or equal to 1048576"),
+        ('chunk = "64k"', 'chunk = "2m"', "must be at most 1048576"),
     ],
 )
 def test_mistakes_are_told_with_their_line(old: str, new: str, message: str) -> None:

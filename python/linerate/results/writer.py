@@ -46,13 +46,9 @@ def _without_secrets(job: JobRecord) -> JobRecord:
     return job.model_copy(update={"options": {key: scrub_text(text) for key, text in job.options.items()}})
 
 
-def _disk_error(path: Path, error: OSError) -> HostError:
-    """What a failed write of a run directory means to the user."""
-    if is_full_disk(error):
-        return HostError(
-            f"{path}: no space left on the disk", "make room there, or give another directory with --output"
-        )
-    return HostError(f"{path}: {error.strerror}", "see that the directory can be written")
+def _disk_error(path: Path, error: OSError) -> OSError:
+    """A failed write of a run directory, with its name: a write does not know that of its file."""
+    return OSError(error.errno, error.strerror or str(error), str(path))
 
 
 class RunWriter:
@@ -269,7 +265,10 @@ class RunWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the run if it is still open, as failed or interrupted. Raises HostError for a full disk."""
+        """Close the run if it is still open, as failed or interrupted.
+
+        Raises OSError with the name of the directory for a full disk: it ends a study, and not one run of it.
+        """
         if not self._closed:
             try:
                 if kind is not None and issubclass(kind, KeyboardInterrupt):

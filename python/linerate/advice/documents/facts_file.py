@@ -123,6 +123,8 @@ def _parsed(path: Path) -> Mapping[str, Any]:
         raise UserError(f"{path}: larger than {_FILE_BYTES_MAX >> 20} MiB", _HINT)
     try:
         document = json.loads(text_of(path, data))
+    except UserError as error:
+        raise UserError(error.message, _HINT) from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON", _HINT) from error
     if not isinstance(document, dict):

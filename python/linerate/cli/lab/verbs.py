@@ -123,15 +123,16 @@ def show(
         before = found.counters()
         threading.Event().wait(seconds)
         used = utilisation(found.now().line_rates, before, found.counters())
-        if picture is not None:
-            from linerate.cli.numbers.outfile import write_file
-            from linerate.san import picture as draw
-
-            write_file(picture, draw(found.now(), used).encode())
+        topology = found.now()
         if json:
             typer.echo(dumps(_about(found) | {"utilisation": used}))
         else:
             _describe(found, used)
+    if picture is not None:
+        from linerate.cli.numbers.outfile import write_file
+        from linerate.san import picture as draw
+
+        write_file(picture, draw(topology, used).encode())
 
 
 @app.command("exec", context_settings=_COMMAND)

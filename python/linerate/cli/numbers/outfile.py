@@ -9,7 +9,6 @@ from pathlib import Path
 import typer
 
 from linerate.errors import HostError, UserError
-from linerate.results.files import write_atomically
 
 
 def consent_to_replace(
@@ -52,6 +51,9 @@ def _ask(names: str, state: str, how: str, asks: bool) -> None:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file as a whole, with the folders above it. Raises HostError when that fails."""
+    # Results start threads. A process with threads cannot enter a lab, and verbs of labs ask for consent here.
+    from linerate.results.files import write_atomically
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, data)
