@@ -80,3 +80,8 @@ def fault_text(message: str) -> str:
     for pattern, plain in _OF_MODELS:
         message = re.sub(pattern, plain, message)
     return message
+
+
+def printable(text: str) -> str:
+    """A text from elsewhere for a message, without the control characters that terminals obey."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)

@@ -19,6 +19,7 @@ create_anchors=yes
 fsd=fsd1,anchor=ANCHOR,depth=2,width=2,files=3,size=(4k,50,12k,50)
 fwd=default,fsd=fsd1,xfersize=4k,fileselect=once,threads=1
 """
+SHAPE = "depth=2,width=2,files=3,size=8k"
 END = "fwdrate=max,elapsed=9,interval=1,warmup=0"
 FORMAT = f"{HEAD}fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,format=only,{END}\n"
 OPERATIONS = (
@@ -82,6 +83,33 @@ def test_every_operation_is_carried_out_as_often_as_on_a_local_folder(tmp_path: 
     assert not any(PASSWORD.encode() in file.read_bytes() for file in stored)
 
 
+@pytest.mark.long
+def test_files_are_copied_to_a_share_and_moved_back_and_their_data_are_checked(
+    tmp_path: Path, server: Samba
+) -> None:
+    here = tmp_path / "anchor"
+    text = (
+        f"create_anchors=yes\nvalidate=yes\nfsd=fsd1,anchor={here},{SHAPE}\nfsd=fsd2,anchor=ANCHOR,{SHAPE}\n"
+        "fwd=default,xfersize=4k,threads=2,fileselect=once\n"
+        "fwd=out,fsd=fsd1,operation=copy,target=fsd2\nfwd=check,fsd=fsd2,operation=read\n"
+        "fwd=back,fsd=fsd2,operation=move,target=fsd1\n"
+        f"rd=first,fwd=out,format=yes,{END}\nrd=second,fwd=check,{END}\n"
+    )
+    out = _run(tmp_path / "out", text, server.url("copies"))
+    assert out.returncode == 0, out.stderr
+    copied = server.path("copies")
+    files = [path for path in here.rglob("*") if path.is_file()]
+    assert len(files) == 12
+    assert [(copied / path.relative_to(here)).stat().st_size for path in files] == [8192] * 12
+    counts = _counts(tmp_path / "out")
+    assert (counts["first", "out copy"][0], counts["second", "check read"][0]) == (12, 24)
+    back = text[: text.index("rd=first")] + f"rd=third,fwd=back,{END}\n"
+    moved = _run(tmp_path / "back", back, server.url("copies"), "--overwrite", "all")
+    assert moved.returncode == 0, moved.stderr
+    assert not [path for path in copied.rglob("*") if path.is_file()]
+    assert len([path for path in here.rglob("*") if path.is_file()]) == 12
+
+
 def test_a_format_makes_on_the_share_what_was_asked_and_leaves_the_rest(
     tmp_path: Path, server: Samba
 ) -> None:
@@ -123,9 +151,9 @@ def test_what_the_server_refuses_is_said_with_the_way_out(tmp_path: Path, server
         assert done.returncode == 2, done.stderr
         assert words in done.stderr, done.stderr
         assert PASSWORD not in done.stderr
-    nobody = _run(tmp_path / "secret", FORMAT, server.url("refused"), password="")
-    assert nobody.returncode == 2
-    assert "the password of nobody is missing" in nobody.stderr
+    without = _run(tmp_path / "secret", FORMAT, server.url("refused"), password="")
+    assert without.returncode == 2
+    assert f"the password of {USER} is missing" in without.stderr
     channels = _run(tmp_path / "channels", FORMAT, server.url("refused"), "--set", "smb.channels=2")
     assert "use more threads" in channels.stderr
     assert not list(server.path("refused").iterdir())

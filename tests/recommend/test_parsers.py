@@ -94,7 +94,7 @@ def test_the_scripts_of_every_value_are_powershell(faults: Callable[[str], list[
 
 
 def _in_namespace(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a shell text where mounts are seen by nobody else."""
+    """Runs a shell text whose mounts no other process sees."""
     command = [*need.unshare("--mount"), "sh", "-euc", script, "sh", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 

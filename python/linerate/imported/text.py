@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.errors import UserError
+from linerate.errors import UserError, printable
 from linerate.workload.text import text_of
 
 FILE_BYTES_MAX = 256 << 20
@@ -81,9 +81,9 @@ def shown(text: str) -> str:
     return repr(short) if short else "an empty text"
 
 
-def printable(text: str) -> str:
+def one_line(text: str) -> str:
     """A name or a value from a file, in one line, without what terminals obey and files cannot hold."""
-    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
+    return printable(" ".join(text.split()))
 
 
 def read_source(path: Path) -> SourceText:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from linerate.imported.recognise import ReadFile
 from linerate.imported.record import ToolStep
-from linerate.imported.text import printable
+from linerate.imported.text import one_line
 from linerate.results import GivenStep, ImportedRecord, RunDirectory, RunWriter, WorkloadSource
 from linerate.results.writer import Judge
 
@@ -42,12 +42,12 @@ def write_imported(
     clock = _Clock(min((step.started_at for step in steps if step.started_at is not None), default=now))
     writer = RunWriter.create(
         path,
-        name=printable(read.source.path.stem),
+        name=one_line(read.source.path.stem),
         workload=WorkloadSource(
-            name=printable(read.source.path.name), format=read.kind.title, text=_load_text(steps)
+            name=one_line(read.source.path.name), format=read.kind.title, text=_load_text(steps)
         ),
-        environment={"host.name": printable(read.run.host)} if read.run.host else {},
-        versions={read.run.tool: printable(read.run.version)} if read.run.version else {},
+        environment={"host.name": one_line(read.run.host)} if read.run.host else {},
+        versions={read.run.tool: one_line(read.run.version)} if read.run.version else {},
         command=command,
         imported=_record(read),
         now=clock,
@@ -64,12 +64,12 @@ def write_imported(
 
 def _printable(step: ToolStep) -> ToolStep:
     """The step with names that files and terminals take."""
-    load = {printable(name): printable(value) for name, value in step.given.load.items()}
+    load = {one_line(name): one_line(value) for name, value in step.given.load.items()}
     return replace(
         step,
-        name=printable(step.name),
+        name=one_line(step.name),
         given=step.given.model_copy(update={"load": load}),
-        failed=printable(step.failed),
+        failed=one_line(step.failed),
     )
 
 
@@ -77,8 +77,8 @@ def _record(read: ReadFile) -> ImportedRecord:
     given = [step.given for step in read.run.steps]
     return ImportedRecord(
         tool=read.run.tool,
-        version=printable(read.run.version),
-        file=printable(read.source.path.name),
+        version=one_line(read.run.version),
+        file=one_line(read.source.path.name),
         sha256=read.source.sha256,
         figures=("ios", "bytes", "iops", "mib_s", *_known(given)),
         percentiles=tuple(_in_all([list(step.total.percentiles_ms) for step in given])),

@@ -25,11 +25,6 @@ class DcbPlan:
     pfc: bool
     shares: Mapping[str, int]
 
-    @property
-    def share_of_others(self) -> int:
-        """Of priorities without a share of their own, which go with priority 0."""
-        return self.shares.get("0", 100 - sum(self.shares.values()))
-
 
 @dataclass(frozen=True, slots=True)
 class DcbLines:
@@ -81,6 +76,7 @@ def _dell(plan: DcbPlan) -> DcbLines:
 
 
 def _rest(shares: Mapping[str, int]) -> int:
+    """The share of priorities without one of their own, which go with priority 0."""
     return shares.get("0", 100 - sum(shares.values()))
 
 
@@ -116,7 +112,7 @@ def _nxos(plan: DcbPlan) -> DcbLines:
 
 def _nxos_queues(plan: DcbPlan) -> Iterator[str]:
     for one in reversed(PRIORITIES):
-        share = plan.share_of_others if one == "0" else plan.shares.get(one, 0)
+        share = _rest(plan.shares) if one == "0" else plan.shares.get(one, 0)
         yield f"  class type queuing c-out-8q-q{'-default' if one == '0' else one}"
         yield f"    bandwidth remaining percent {share}"
 

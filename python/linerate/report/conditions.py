@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from linerate.analysis import ConditionResult
-from linerate.report import figures
+from linerate.errors import printable
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, not even escaped (section 2.2)."""
@@ -21,7 +21,7 @@ def condition_lines(results: Sequence[ConditionResult]) -> list[str]:
     lines = ["", "conditions:"]
     for result in results:
         said = f"  {result.outcome:<13}  {result.condition}  [{result.step}] {result.sentence}"
-        lines.append(figures.printable(said))
+        lines.append(printable(said))
     return lines
 
 

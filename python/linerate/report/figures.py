@@ -81,11 +81,6 @@ def size(value: int) -> str:
     return f"{amount:.4g} TiB"
 
 
-def printable(text: str) -> str:
-    """A name from a file on one line, without the control characters that a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
     """One doubt that may hold for several steps, in the words of the step where it changes most."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from linerate.errors import UserError
+from linerate.errors import UserError, printable
 from linerate.volumes.identity import RefusedError, same_place
 from linerate.volumes.look import Look, VolumeState
 from linerate.workload.url import parse_target, path_of, without_secret
@@ -107,7 +107,8 @@ def listing(looks: Iterable[Look]) -> str:
 
 def columns(rows: Iterable[tuple[str, ...]], most: int | None = _SHOWN) -> list[str]:
     """Rows as lines, one under the other; of more than `most` the first ones, and how many more there are."""
-    every = [tuple(_printable(cell) for cell in row) for row in rows]
+    # Names of mounts and devices may hold anything.
+    every = [tuple(printable(cell) for cell in row) for row in rows]
     shown = every[:most]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     lines = [
@@ -116,11 +117,6 @@ def columns(rows: Iterable[tuple[str, ...]], most: int | None = _SHOWN) -> list[
     ]
     more = len(every) - len(shown)
     return [*lines, f"  and {more} more"] if more else lines
-
-
-def _printable(cell: str) -> str:
-    """Names of mounts and devices may hold anything; none of it shall command the terminal."""
-    return "".join(char if char.isprintable() else "?" for char in cell)
 
 
 def size_text(size_bytes: int | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from linerate.errors import UserError
+from linerate.errors import UserError, printable
 from linerate.workload.plan import FileNotice
 
 _MOST_SHOWN = 20
@@ -18,13 +18,8 @@ _TEXT_SHOWN = 60
 
 
 def shorten(text: str) -> str:
-    """A text of a file for a message: at most 60 characters."""
-    return text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 3] + "..."
-
-
-def _printable(text: str) -> str:
-    """A text for a message, without what terminals obey."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+    """A text of a file for a message: at most 60 characters, all printable."""
+    return printable(text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 3] + "...")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +43,7 @@ class Problems:
 
     def error(self, place: SourceLocation, what: str, accepted: str = "") -> None:
         """Notes that `what` is wrong; `accepted` says what is right. Raises UserError for one too many."""
-        entry = (_printable(f"{place}: {what}"), _printable(accepted))
+        entry = (printable(f"{place}: {what}"), printable(accepted))
         if entry not in self._noted:
             self._noted.add(entry)
             self.errors.append(entry)
@@ -57,7 +52,7 @@ class Problems:
 
     def notice(self, place: SourceLocation, message: str) -> None:
         """Notes something that was read otherwise than its author may expect."""
-        entry = FileNotice(str(place), _printable(message))
+        entry = FileNotice(str(place), printable(message))
         if entry not in self._noted:
             self._noted.add(entry)
             self.notices.append(entry)

@@ -16,12 +16,12 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    PlainSerializer,
     PositiveFloat,
     PositiveInt,
     SecretStr,
     SerializationInfo,
     SerializerFunctionWrapHandler,
-    field_serializer,
     model_serializer,
     model_validator,
 )
@@ -30,6 +30,14 @@ from linerate.model import Model
 from linerate.workload.units import parse_size
 
 REVEAL = "reveal_secrets"
+
+
+def _stars_or_secret(value: SecretStr, info: SerializationInfo) -> str:
+    return value.get_secret_value() if (info.context or {}).get(REVEAL) else str(value)
+
+
+Secret = Annotated[SecretStr, PlainSerializer(_stars_or_secret, return_type=str)]
+"""Shown as stars everywhere but in the JSON for the data plane."""
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 Outstanding = Annotated[int, Field(ge=1, le=65_536)]
@@ -220,11 +228,11 @@ class VolumeSpec(FrozenSpec):
     """Path of the network namespace that the volume is reached from; null: this process's."""
     user: str | None = None
     """CHAP user; SMB: the user, as `user` or `DOMAIN\\user`."""
-    secret: SecretStr | None = None
+    secret: Secret | None = None
     """CHAP secret; SMB: the password. Shown as stars everywhere but in `RunSpec.seam_json`."""
     mutual_user: str | None = None
     """CHAP user under which the target proves itself."""
-    mutual_secret: SecretStr | None = None
+    mutual_secret: Secret | None = None
     """CHAP secret with which the target proves itself."""
     first_byte: NonNegativeInt = 0
     """Where the used part of the volume begins."""
@@ -265,12 +273,6 @@ class VolumeSpec(FrozenSpec):
         if self.queue is None:
             values.pop("queue", None)
         return values
-
-    @field_serializer("secret", "mutual_secret")
-    def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:
-        if value is None:
-            return None
-        return value.get_secret_value() if (info.context or {}).get(REVEAL) else str(value)
 
 
 class SizeMix(FrozenSpec):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from linerate.errors import UserError, fault_text
 from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.text import read_content
 from linerate.workload.toml_lines import Key, key_lines, line_of
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -24,15 +25,12 @@ _LONG_KEY = re.compile(rf"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){{{_KEY_PAR
 
 def read_text(path: Path, kind: str) -> str:
     """The text of a file; `kind` says what it should be. Raises UserError."""
+    hint = f"give the path of a {kind}"
+    content = read_content(path, _FILE_BYTES_MAX, unreadable=hint, too_large=hint)
     try:
-        with path.open("rb") as file:
-            content = file.read(_FILE_BYTES_MAX + 1)
-        if len(content) > _FILE_BYTES_MAX:
-            raise UserError(f"{path}: larger than {_FILE_BYTES_MAX >> 20} MiB", f"give the path of a {kind}")
         text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise UserError(f"{path}: {reason}", f"give the path of a {kind}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not a text file", hint) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::stream::rng::{Chance, Rng};
 use linerate_io::blocking::BlockingMode;
-use std::{io, path::Path};
+use std::io;
 
 /// A file between its open and its close.
 #[derive(Debug)]
@@ -142,8 +142,7 @@ impl FileThread<'_> {
         self.name_file(self.work.structure, file);
         let is_new = self.tree.size(file).is_none();
         let mode = BlockingMode { create: makes_files, ..self.mode(writes) };
-        let open =
-            || self.timed(FileOp::Open, (0, None), || self.files.own.open(Path::new(&self.path), mode));
+        let open = || self.open_named(self.work.structure, mode);
         let opened = if is_new {
             self.timed(FileOp::Create, (0, None), || open().ok_or_else(|| io::Error::other("not opened")))
         } else {

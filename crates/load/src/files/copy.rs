@@ -6,12 +6,12 @@
 
 use super::{
     data::BlockPlace,
-    file_system::{FileSystem, OpenedFile},
+    file_system::OpenedFile,
     operation::{FileThread, Turn},
     spec::FileOp,
 };
 use linerate_io::{blocking::BlockingMode, system};
-use std::{io, path::Path};
+use std::io;
 
 /// A file and its copy.
 #[derive(Clone, Copy, Debug)]
@@ -57,14 +57,15 @@ impl FileThread<'_> {
     fn copy_file(&mut self, copies: Copies) -> Option<bool> {
         let Copies { file, target, .. } = copies;
         if self.shared.trees[target].size(file).is_some() {
-            self.delete(target, file)?;
+            self.name_file(target, file);
+            self.delete_named(target, file, None)?;
         }
         self.name_file(self.work.structure, file);
-        let mut source = self.opened(self.work.structure, self.mode(false))?;
+        let mut source = self.open_named(self.work.structure, self.mode(false))?;
         self.name_file(target, file);
         let mode = BlockingMode { create: true, ..self.mode(true) };
         let mut made = self.timed(FileOp::Create, (0, None), || {
-            self.opened(target, mode).ok_or_else(|| io::Error::other("it was not opened"))
+            self.open_named(target, mode).ok_or_else(|| io::Error::other("it was not opened"))
         });
         if made.is_some() {
             self.shared.trees[target].set_size(file, Some(0));
@@ -74,7 +75,7 @@ impl FileThread<'_> {
         self.name_file(self.work.structure, file);
         self.close(Some(source));
         if is_whole? && self.work.operation == FileOp::Move {
-            self.delete(self.work.structure, file)?;
+            self.delete_named(self.work.structure, file, None)?;
         }
         is_whole
     }
@@ -102,26 +103,5 @@ impl FileThread<'_> {
             offset += u64::from(block);
         }
         Some(true)
-    }
-
-    /// Deletes a file. None: it failed.
-    fn delete(&mut self, structure: usize, file: u32) -> Option<()> {
-        self.name_file(structure, file);
-        self.timed(FileOp::Delete, (0, None), || {
-            self.files_of(structure).remove_file(Path::new(&self.path))
-        })?;
-        self.shared.trees[structure].set_size(file, None);
-        self.shared.data.removed(structure, file);
-        Some(())
-    }
-
-    /// Opens the file whose path is at hand.
-    fn opened(&self, structure: usize, mode: BlockingMode) -> Option<Box<dyn OpenedFile>> {
-        self.timed(FileOp::Open, (0, None), || self.files_of(structure).open(Path::new(&self.path), mode))
-    }
-
-    fn files_of(&self, structure: usize) -> &dyn FileSystem {
-        let target = self.files.target.as_deref().filter(|_| structure != self.work.structure);
-        target.unwrap_or(&*self.files.own)
     }
 }

@@ -1,6 +1,6 @@
 //! A run: its threads and its clock.
 
-use super::{operation::FileThread, record::Collector, shared::Shared};
+use super::{operation::FileThread, prepare::ThreadFiles, record::Collector, shared::Shared};
 use crate::{
     error::RunError,
     record::{Interval, RunOutcome, Summary},
@@ -26,15 +26,15 @@ pub(super) enum FilesMessage {
 }
 
 /// The body of a thread.
-fn work(shared: &Shared, work: usize, is_first: bool) {
+fn work(shared: &Shared, work: usize, files: ThreadFiles, is_first: bool) {
     let index = shared.next_thread.fetch_add(1, SeqCst) as usize;
-    if let Some(files) = shared.take_files(work) {
-        let mut thread = FileThread::new(shared, work, index, files);
-        match shared.spec.format {
-            Some(format) => thread.format(format, is_first),
-            None => thread.run(),
-        }
+    let mut thread = FileThread::new(shared, work, index, files);
+    match shared.spec.format {
+        Some(format) => thread.format(format, is_first),
+        None => thread.run(),
     }
+    // Logs off before the thread counts as ended.
+    drop(thread);
     if shared.live_of[work].fetch_sub(1, SeqCst) == 1 {
         shared.pace.end(work);
     }
@@ -43,16 +43,16 @@ fn work(shared: &Shared, work: usize, is_first: bool) {
     }
 }
 
-/// Starts the threads of the workloads.
-fn start_threads(shared: &Arc<Shared>) -> Result<(), RunError> {
+/// Starts the threads of the workloads. `files`: by workload, for each of its threads.
+fn start_threads(shared: &Arc<Shared>, files: Vec<Vec<ThreadFiles>>) -> Result<(), RunError> {
     let mut running = 0;
-    for (work, spec) in shared.spec.workloads.iter().enumerate() {
-        for number in 0..spec.threads {
+    for (work, files) in files.into_iter().enumerate() {
+        for (number, files) in files.into_iter().enumerate() {
             let mine = Arc::clone(shared);
             let started = thread::Builder::new()
                 .name(format!("files{work}"))
                 .stack_size(256 << 10)
-                .spawn(move || self::work(&mine, work, number == 0));
+                .spawn(move || self::work(&mine, work, files, number == 0));
             if let Err(error) = started {
                 return Err(RunError::Host(format!(
                     "this host starts only {running} of {} threads: {error}; write fewer threads=, or raise the \
@@ -67,12 +67,12 @@ fn start_threads(shared: &Arc<Shared>) -> Result<(), RunError> {
 }
 
 /// Runs until the end: the thread that cuts intervals.
-pub(super) fn collect(shared: &Arc<Shared>, sender: &Sender<FilesMessage>) {
+pub(super) fn collect(shared: &Arc<Shared>, files: Vec<Vec<ThreadFiles>>, sender: &Sender<FilesMessage>) {
     let spec = &shared.spec;
     let schedule = RunSchedule::new(spec.warmup_s, spec.elapsed_s.unwrap_or(YEAR_S), spec.interval_s);
     let mut collector = Collector::new(spec);
     let mut index = 0;
-    let outcome = match start_threads(shared) {
+    let outcome = match start_threads(shared, files) {
         Ok(()) => {
             let send = |interval| {
                 // The owner has left: nothing is read any more.

@@ -46,6 +46,7 @@ use crate::{
 };
 use job::FilesMessage;
 use linerate_io::system;
+use prepare::{Prepared, prepare};
 use shared::Shared;
 use signal::Signal;
 use std::{
@@ -76,12 +77,13 @@ impl FilesRun {
     pub fn start(spec: FilesRunSpec, written: &WrittenFiles) -> Result<Self, RunError> {
         spec.validate()?;
         let signal = Arc::new(Signal::default());
-        let shared = Arc::new(Shared::new(spec, Arc::clone(&signal), written)?);
-        let facts = facts_of(&shared);
+        let Prepared { trees, sessions, files } = prepare(&spec, &signal)?;
+        let shared = Arc::new(Shared::new(spec, trees, Arc::clone(&signal), written)?);
+        let facts = facts_of(&shared, sessions);
         let (sender, messages) = mpsc::channel();
         thread::Builder::new()
             .name("files".into())
-            .spawn(move || job::collect(&shared, &sender))
+            .spawn(move || job::collect(&shared, files, &sender))
             .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
         Ok(Self { facts, signal, receiving: Mutex::new(Receiving { messages, end: None }) })
     }
@@ -147,16 +149,16 @@ fn defect() -> Summary {
     Summary { total: Interval::default(), outcome }
 }
 
-fn facts_of(shared: &Shared) -> Facts {
-    let structures = shared.spec.structures.iter().zip(&shared.trees).zip(&shared.sessions);
-    let volume = |((spec, tree), session): ((&StructureSpec, &tree::Tree), &serde_json::Value)| {
+fn facts_of(shared: &Shared, sessions: Vec<serde_json::Value>) -> Facts {
+    let structures = shared.spec.structures.iter().zip(&shared.trees).zip(sessions);
+    let volume = |((spec, tree), session): ((&StructureSpec, &tree::Tree), serde_json::Value)| {
         let bytes = (0..tree.file_count()).map(|place| tree.wanted_bytes(tree.file_at(place))).sum();
         VolumeFacts {
             name: spec.name.clone(),
             kind: "files".into(),
             size_bytes: bytes,
             capacity_bytes: bytes,
-            session: session.clone(),
+            session,
             ..VolumeFacts::default()
         }
     };

@@ -141,6 +141,27 @@ impl<'a> FileThread<'a> {
         self.shared.trees[structure].file_path(file, &mut self.path);
     }
 
+    /// Opens the file whose path is at hand, and counts that.
+    pub(super) fn open_named(&self, structure: usize, mode: BlockingMode) -> Option<Box<dyn OpenedFile>> {
+        let files = self.files_of(structure);
+        self.timed(FileOp::Open, (0, None), || files.open(Path::new(&self.path), mode))
+    }
+
+    /// Deletes the file whose path is at hand, and counts that. None: it failed.
+    pub(super) fn delete_named(&self, structure: usize, file: u32, intended: Option<u64>) -> Option<()> {
+        let files = self.files_of(structure);
+        self.timed(FileOp::Delete, (0, intended), || files.remove_file(Path::new(&self.path)))?;
+        self.shared.trees[structure].set_size(file, None);
+        self.shared.data.removed(structure, file);
+        Some(())
+    }
+
+    /// The files of the thread's structure, or of its target.
+    fn files_of(&self, structure: usize) -> &dyn FileSystem {
+        let target = self.files.target.as_deref().filter(|_| structure != self.work.structure);
+        target.unwrap_or(&*self.files.own)
+    }
+
     pub(super) fn structure(&self) -> &str {
         &self.shared.spec.structures[self.work.structure].name
     }
@@ -221,10 +242,7 @@ impl<'a> FileThread<'a> {
         let asked = (0, intended);
         match op {
             FileOp::Delete => {
-                if self.timed(op, asked, || self.files.own.remove_file(at)).is_some() {
-                    self.tree.set_size(file, None);
-                    self.shared.data.removed(self.work.structure, file);
-                }
+                self.delete_named(self.work.structure, file, intended);
             }
             FileOp::Getattr => drop(self.timed(op, asked, || self.files.own.entry(at))),
             FileOp::Setattr => {
@@ -237,8 +255,7 @@ impl<'a> FileThread<'a> {
                 self.close(file);
             }
             _ => {
-                let file = self.timed(FileOp::Open, (0, None), || self.files.own.open(at, self.mode(true)));
-                if let Some(file) = file {
+                if let Some(file) = self.open_named(self.work.structure, self.mode(true)) {
                     self.timed_close(op, asked, file);
                 }
             }
@@ -256,8 +273,7 @@ impl<'a> FileThread<'a> {
         self.name_file(self.work.structure, file);
         let mode = BlockingMode { create: true, ..self.mode(true) };
         let made = self.timed(FileOp::Create, (0, intended), || {
-            let opened =
-                self.timed(FileOp::Open, (0, None), || self.files.own.open(Path::new(&self.path), mode));
+            let opened = self.open_named(self.work.structure, mode);
             // The failure of the open was counted and told.
             opened.map(|opened| self.close(Some(opened))).ok_or_else(|| io::Error::other("it was not opened"))
         });

@@ -31,7 +31,7 @@ pub(super) struct Prepared {
     /// By structure: the facts of its first session.
     pub(super) sessions: Vec<serde_json::Value>,
     /// By workload: for each of its threads.
-    pub(super) files_of: Vec<Vec<ThreadFiles>>,
+    pub(super) files: Vec<Vec<ThreadFiles>>,
 }
 
 /// See the module text.
@@ -39,12 +39,12 @@ pub(super) fn prepare(spec: &FilesRunSpec, signal: &Arc<Signal>) -> Result<Prepa
     let connect = |index: usize| file_system(&spec.structures[index], is_changed(spec, index), signal);
     let (mut trees, mut sessions, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
     for (index, structure) in spec.structures.iter().enumerate() {
-        let files = connect(index)?;
-        trees.push(open_structure(&*files, structure, spec.format.is_some())?);
-        sessions.push(files.session());
-        firsts.push(Some(files));
+        let first = connect(index)?;
+        trees.push(open_structure(&*first, structure, spec.format.is_some())?);
+        sessions.push(first.session());
+        firsts.push(Some(first));
     }
-    let mut files_of = Vec::new();
+    let mut files = Vec::new();
     for work in &spec.workloads {
         let mut next = |index: usize| firsts[index].take().map_or_else(|| connect(index), Ok);
         let mut mine = Vec::new();
@@ -55,9 +55,9 @@ pub(super) fn prepare(spec: &FilesRunSpec, signal: &Arc<Signal>) -> Result<Prepa
         if let Some(first) = mine.first() {
             make_ready(work, first, spec, &trees)?;
         }
-        files_of.push(mine);
+        files.push(mine);
     }
-    Ok(Prepared { trees, sessions, files_of })
+    Ok(Prepared { trees, sessions, files })
 }
 
 /// Whether a run changes a structure.

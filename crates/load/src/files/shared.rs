@@ -3,7 +3,6 @@
 use super::{
     data::{BlockPlace, FileData, contents::WrittenFiles},
     pace::Pace,
-    prepare::{Prepared, ThreadFiles, prepare},
     record::{Recorder, event},
     signal::Signal,
     spec::{FileOp, FilesRunSpec},
@@ -13,7 +12,7 @@ use crate::{error::RunError, verify::Wrong};
 use linerate_blame::Blame;
 use linerate_io::system;
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
+    Arc, OnceLock,
     atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
 };
 
@@ -22,10 +21,6 @@ use std::sync::{
 pub(super) struct Shared {
     pub(super) spec: FilesRunSpec,
     pub(super) trees: Vec<Tree>,
-    /// By structure: the facts of its first session.
-    pub(super) sessions: Vec<serde_json::Value>,
-    /// By workload: for each of its threads, until the thread takes it.
-    files_of: Vec<Mutex<Vec<ThreadFiles>>>,
     pub(super) data: FileData,
     pub(super) pace: Pace,
     pub(super) recorder: Recorder,
@@ -43,13 +38,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Gets ready for the run, which starts then. `written`: what earlier runs wrote.
+    /// For structures that were looked at; the run starts now. `written`: what earlier runs wrote.
     pub(super) fn new(
         spec: FilesRunSpec,
+        trees: Vec<Tree>,
         signal: Arc<Signal>,
         written: &WrittenFiles,
     ) -> Result<Self, RunError> {
-        let Prepared { trees, sessions, files_of } = prepare(&spec, &signal)?;
         let threads = spec.workloads.iter().map(|work| work.threads as usize);
         let start = system::now_ns();
         Ok(Self {
@@ -63,17 +58,10 @@ impl Shared {
             failure: OnceLock::new(),
             data: FileData::new(&spec, &trees, written)?,
             trees,
-            sessions,
-            files_of: files_of.into_iter().map(Mutex::new).collect(),
             spec,
             signal,
             start,
         })
-    }
-
-    /// What a thread of a workload uses.
-    pub(super) fn take_files(&self, work: usize) -> Option<ThreadFiles> {
-        self.files_of[work].lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Ends the run, which fails.

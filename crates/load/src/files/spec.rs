@@ -102,16 +102,12 @@ pub struct StructureSpec {
 }
 
 impl StructureSpec {
-    /// Whether it is another structure with the same files.
+    /// Whether it is another structure with the same files. One may be on this host, and the other on a share.
     fn has_the_files_of(&self, other: &Self) -> bool {
-        let renamed = |one: &Self| Self {
-            name: String::new(),
-            anchor: String::new(),
-            working_set_bytes: None,
-            create_anchor: false,
-            ..one.clone()
-        };
-        self.anchor != other.anchor && renamed(self) == renamed(other)
+        self.anchor != other.anchor
+            && (self.depth, self.width, self.files) == (other.depth, other.width, other.files)
+            && (&self.sizes, self.files_in, self.total_bytes)
+                == (&other.sizes, other.files_in, other.total_bytes)
     }
 }
 

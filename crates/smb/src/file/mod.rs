@@ -39,7 +39,7 @@ use crate::wire::files::OpenMode;
 use crate::wire::frame::MessageReader;
 use crate::wire::negotiate::Negotiated;
 use credits::Credits;
-use goal::{ShareListing, TreeCalls};
+use goal::GoalProgress;
 use incoming::{CONTROL_BYTES_MAX, Incoming};
 use linerate_io::{AttachedRegions, Buffer, Driver, Handle, Nanos, Outgoing, Seg, SocketOptions};
 use parts::{IoPart, Replays};
@@ -112,10 +112,7 @@ pub(crate) struct RemoteFile {
     /// For another logon when the connection was lost.
     credentials: SmbCredentials,
     mode: SmbMode,
-    /// The goal is a list of shares.
-    listing: Option<ShareListing>,
-    /// The goal is all names of the share.
-    tree: Option<TreeCalls>,
+    goal: GoalProgress,
     pub(crate) state: SmbFileState,
     step: SmbStep,
     opening: FileOpening,
@@ -231,8 +228,7 @@ impl RemoteFile {
             user,
             credentials: credentials.clone(),
             mode: goal.mode(),
-            listing: (goal == SmbGoal::Shares).then(ShareListing::default),
-            tree: matches!(goal, SmbGoal::Tree { .. }).then(TreeCalls::default),
+            goal: goal.begin(),
             state: SmbFileState::Opening,
             step: SmbStep::Connecting,
             opening: FileOpening::new(options, credentials, &address.host),
@@ -280,7 +276,7 @@ impl RemoteFile {
 
     /// It is a file, which may have several channels.
     pub(crate) fn is_file(&self) -> bool {
-        self.listing.is_none() && self.tree.is_none()
+        matches!(self.goal, GoalProgress::File)
     }
 
     /// What was negotiated; None before.

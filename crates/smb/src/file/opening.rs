@@ -4,7 +4,7 @@
 use super::incoming::CONTROL_BYTES_MAX;
 use super::parts::IoPart;
 use super::steps::{ChannelBinding, SmbStep};
-use super::{FileContext, FileLoss, RemoteFile, SmbFileState, SmbGoal};
+use super::{FileContext, FileLoss, GoalProgress, RemoteFile, SmbFileState, SmbGoal};
 use crate::auth::Logon;
 use crate::crypto::keys::SessionKeys;
 use crate::event::SmbSink;
@@ -70,7 +70,7 @@ impl RemoteFile {
 
     /// With a FLUSH that leaves before it, in one message if there are credits for both.
     pub(super) fn send_close(&mut self, flush: Option<IoPart>, now: Nanos) -> Result<(), FileLoss> {
-        if self.tree.is_some() {
+        if matches!(self.goal, GoalProgress::Tree(_)) {
             return self.send_logoff(now);
         }
         self.step = SmbStep::Closing;
@@ -257,7 +257,7 @@ impl RemoteFile {
             return Err(FileLoss::tree(status, &self.address.share, &self.user, was_open));
         }
         let tree = Tree::parse(message)?;
-        if !tree.is_disk && self.listing.is_none() {
+        if !tree.is_disk && !matches!(self.goal, GoalProgress::Shares(_)) {
             let words = format!("share {} has no files; it is a printer or a pipe", self.address.share);
             return Err(FileLoss::Options(words));
         }
@@ -302,12 +302,13 @@ impl RemoteFile {
     }
 
     fn send_create(&mut self, now: Nanos) -> Result<(), FileLoss> {
-        if self.listing.is_some() {
-            return self.send_create_pipe(now);
-        }
-        if self.tree.is_some() {
-            self.open();
-            return Ok(());
+        match self.goal {
+            GoalProgress::Shares(_) => return self.send_create_pipe(now),
+            GoalProgress::Tree(_) => {
+                self.open();
+                return Ok(());
+            }
+            GoalProgress::File => {}
         }
         if let Some(binding) = &self.binding {
             self.file_id = binding.file_id;

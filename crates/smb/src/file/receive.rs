@@ -117,7 +117,7 @@ impl RemoteFile {
         if self.protection.seals {
             return Err(ended(status).unwrap_or(FileLoss::Protocol("it did not encrypt an answer")));
         }
-        // Whichever key signs the refusal of a channel, this side does not have it yet.
+        // This side does not have the key yet that signs the refusal of a channel.
         let is_refused = self.step == SmbStep::LoggingOn && status != Status::SUCCESS;
         if is_refused && self.binding.is_some() {
             return Ok(());

@@ -14,7 +14,7 @@ from linerate.advice.windows.read import SCHEMA as WINDOWS
 from linerate.advice.windows.read import read_windows
 from linerate.errors import UserError
 from linerate.model import Model
-from linerate.workload.text import text_of
+from linerate.workload.text import read_content, text_of
 
 SCHEMA = "linerate.facts/1"
 _FILE_BYTES_MAX = 32 << 20
@@ -114,13 +114,7 @@ def facts_object(sheet: SanFactSheet) -> dict[str, Any]:
 
 
 def _parsed(path: Path) -> Mapping[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", _HINT) from error
-    if len(data) > _FILE_BYTES_MAX:
-        raise UserError(f"{path}: larger than {_FILE_BYTES_MAX >> 20} MiB", _HINT)
+    data = read_content(path, _FILE_BYTES_MAX, unreadable=_HINT, too_large=_HINT)
     try:
         document = json.loads(text_of(path, data))
     except UserError as error:

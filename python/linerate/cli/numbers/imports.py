@@ -56,7 +56,7 @@ def import_results(
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
     from linerate.imported import read_file, write_imported
-    from linerate.imported.text import printable
+    from linerate.imported.text import one_line
 
     read = [read_file(path, kind) for path in files]
     for one, place in zip(read, _places(read, output), strict=True):
@@ -66,10 +66,10 @@ def import_results(
             path,
             now=datetime.now().astimezone(),
             judge=check_run,
-            command=("linerate", "import", printable(one.source.path.name)),
+            command=("linerate", "import", one_line(one.source.path.name)),
         )
         for note in one.run.notes:
-            typer.echo(f"note: {one.source.path}: {printable(note)}", err=True)
+            typer.echo(f"note: {one.source.path}: {one_line(note)}", err=True)
         summaries = summarise(run)
         typer.echo(f"{one.source.path}: {one.kind.title}")
         show_result(summaries, run.manifest.validity, limit_of(run, summaries))

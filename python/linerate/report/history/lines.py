@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from linerate.errors import printable
 from linerate.history import History
 from linerate.report import figures
 from linerate.report.history import words
@@ -30,7 +31,7 @@ def history_lines(history: History) -> list[str]:
                 words.percent(line.change_percent),
             )
         )
-    lines = [*aligned([[figures.printable(cell) for cell in row] for row in rows]), FOOTNOTE]
+    lines = [*aligned([[printable(cell) for cell in row] for row in rows]), FOOTNOTE]
     lines += ["", f"changes of level at {history.confidence_percent:g} % confidence:"]
     lines += _level_changes(history) or ["  none"]
     lines.append(f"  note: {words.certainty(history)}")
@@ -38,14 +39,12 @@ def history_lines(history: History) -> list[str]:
         lines += ["", "changes of the environment:"]
         for found in history.environment[:_SETTINGS_SHOWN]:
             said = words.environment_change(found)
-            lines.append(
-                figures.printable(f"  {words.day(found.at)}  {found.kind:<8}  {said}  ({found.path})")
-            )
+            lines.append(printable(f"  {words.day(found.at)}  {found.kind:<8}  {said}  ({found.path})"))
         if more := len(history.environment) - _SETTINGS_SHOWN:
             lines += [f"  and {more} more: see --json or --report"] if more > 0 else []
     if history.left_out:
         lines += ["", "left out:"]
-        lines += [figures.printable(f"  {path}: {reason}") for path, reason in history.left_out]
+        lines += [printable(f"  {path}: {reason}") for path, reason in history.left_out]
     return lines
 
 
@@ -73,10 +72,10 @@ def _level_changes(history: History) -> list[str]:
         for change in line.level_changes:
             word = words.direction(line, change) or "changed"
             said = words.level_change(line, change)
-            lines.append(figures.printable(f"  {word:<7}  {line.workload}  {line.metric}: {said}"))
+            lines.append(printable(f"  {word:<7}  {line.workload}  {line.metric}: {said}"))
             near = history.changes_near(line, change)
             lines += [
-                figures.printable(
+                printable(
                     f"           near it: {words.environment_change(found)}, from {words.day(found.at)} on"
                 )
                 for found in near[:_NEAR_SHOWN]

@@ -43,7 +43,7 @@ class Element:
 
 
 def read_elements(text: str, refuse: Refuse, *, depth_max: int, elements_max: int) -> Element:
-    """The root of a file whose text was decoded, whatever encoding it declares.
+    """The root of a file whose text was decoded; the encoding that it declares does not count.
 
     Raises what `refuse` gives for a text that is no XML, or beyond a limit.
     """

@@ -11,14 +11,11 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    SecretStr,
-    SerializationInfo,
     SerializerFunctionWrapHandler,
-    field_serializer,
     model_serializer,
 )
 
-from linerate.workload.spec import REVEAL, DedupSpec, FrozenSpec, Percent, RunSpec, SmbSpec
+from linerate.workload.spec import REVEAL, DedupSpec, FrozenSpec, Percent, RunSpec, Secret, SmbSpec
 
 FileOp = Literal[
     "read",
@@ -49,7 +46,7 @@ class StructureSpec(FrozenSpec):
     """Path of the anchor, or `smb://host:port/share/folder`; never holds a user or a secret."""
     user: str | None = None
     """Of a share: the user, as `user` or `DOMAIN\\user`."""
-    secret: SecretStr | None = None
+    secret: Secret | None = None
     """Of a share: the password. Shown as stars everywhere but in `FilesLoadSpec.seam_json`."""
     smb: SmbSpec = SmbSpec()
     """Of a share: options of the session."""
@@ -76,12 +73,6 @@ class StructureSpec(FrozenSpec):
         if not values["smb"]:
             del values["smb"]
         return values
-
-    @field_serializer("secret")
-    def _secret(self, value: SecretStr | None, info: SerializationInfo) -> str | None:
-        if value is None:
-            return None
-        return value.get_secret_value() if (info.context or {}).get(REVEAL) else str(value)
 
     @property
     def file_count(self) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from linerate.workload.fio.lexer import JobOption, JobSection, printable
+from linerate.workload.fio.lexer import JobOption, JobSection
 from linerate.workload.fio.load import JobLoad, read_load, word_of
 from linerate.workload.fio.options import SectionOptions
 from linerate.workload.fio.tables import find_keyword, nearest_keyword
 from linerate.workload.fio.values import Amount, JobValueError, filenames, time_s
-from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.problems import Problems, SourceLocation, shorten
 
 _COPIES_MAX = 4096
 _SECTIONS_MAX = 4096
@@ -97,9 +97,7 @@ def _merge(into: dict[str, JobOption], options: Sequence[JobOption], problems: P
                 if close
                 else "docs/fio.md lists the keywords; those of engines that are refused are not among them"
             )
-            problems.error(
-                option.place, f"{option.text}: unknown keyword {printable(option.keyword)!r}", hint
-            )
+            problems.error(option.place, f"{option.text}: unknown keyword {shorten(option.keyword)!r}", hint)
             continue
         if option.value is None and not row.alone:
             problems.error(option.place, f"{option.text}: no value", f"write {row.name}={row.accepted}")

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.problems import Problems, SourceLocation, shorten
-from linerate.workload.text import text_of
+from linerate.workload.text import read_content, text_of
 
 LINE_BYTES_MAX = 8192
 """fio's limit."""
@@ -48,7 +48,7 @@ class JobOption:
     @property
     def text(self) -> str:
         """As in the file, without blanks and comment."""
-        return printable(self.keyword if self.value is None else f"{self.keyword}={self.value}")
+        return shorten(self.keyword if self.value is None else f"{self.keyword}={self.value}")
 
 
 @dataclass(slots=True)
@@ -59,11 +59,6 @@ class JobSection:
     name: str
     is_global: bool
     options: list[JobOption] = field(default_factory=list)
-
-
-def printable(text: str) -> str:
-    """A text of a file for a message: at most 60 characters, all printable."""
-    return "".join(char if char.isprintable() else "?" for char in shorten(text))
 
 
 def read_sections(path: Path, substitutions: Mapping[str, str], problems: Problems) -> list[JobSection]:
@@ -77,18 +72,14 @@ def read_sections(path: Path, substitutions: Mapping[str, str], problems: Proble
     where = SourceLocation(str(path), 0)
     for name, value in substitutions.items():
         if name not in reader.used:
-            problems.error(where, f"{name}={printable(value)} was given, but no ${{{name}}} is there")
+            problems.error(where, f"{name}={shorten(value)} was given, but no ${{{name}}} is there")
     return reader.sections
 
 
 def _text_of(path: Path, shown: str) -> str:
     """The file's text. Raises UserError for what is no text."""
-    try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
-            raise UserError(f"{shown}: larger than 64 MiB", "give a fio job file")
-        content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{shown}: {error.strerror or error}", "give the path of a fio job file") from error
+    unreadable, too_large = "give the path of a fio job file", "give a fio job file"
+    content = read_content(path, _FILE_BYTES_MAX, shown=shown, unreadable=unreadable, too_large=too_large)
     return text_of(shown, content)
 
 
@@ -129,21 +120,21 @@ class _Reader:
     def _section(self, place: SourceLocation, line: str, *, included: bool) -> None:
         name, bracket, rest = line[1:].partition("]")
         if not bracket or rest.strip() or not 0 < len(name) <= _NAME_MAX or not name.isprintable():
-            what = f"{printable(line)}: not the name of a section"
+            what = f"{shorten(line)}: not the name of a section"
             self._problems.error(place, what, f"write [name], with at most {_NAME_MAX} characters")
         elif included:
-            what = f"{printable(line)}: an included file has no sections of its own"
+            what = f"{shorten(line)}: an included file has no sections of its own"
             self._problems.error(place, what, "put the section into the file that includes it")
             return
         is_global = name.startswith("global")
         if is_global and name != "global":
-            what = f"[{printable(name)}] is read as [global], as fio does: the name begins with global"
+            what = f"[{shorten(name)}] is read as [global], as fio does: the name begins with global"
             self._problems.notice(place, what)
         self.sections.append(JobSection(place, name, is_global))
 
     def _line(self, path: Path, place: SourceLocation, line: str, chain: tuple[tuple[int, int], ...]) -> None:
         if not self.sections:
-            self._problems.error(place, f"{printable(line)}: outside of a section", _HINT)
+            self._problems.error(place, f"{shorten(line)}: outside of a section", _HINT)
             return
         if re.match(r"include[\s=]", line) or line == "include":
             self._include(path, place, line[len("include") :].lstrip(_BLANKS + "=").strip(_BLANKS), chain)
@@ -152,10 +143,10 @@ class _Reader:
         stripped = value.strip(_BLANKS)
         keyword = keyword.rstrip(_BLANKS)
         if not keyword or re.search(r"[^\w-]", keyword):
-            self._problems.error(place, f"{printable(line)}: not keyword=value", _HINT)
+            self._problems.error(place, f"{shorten(line)}: not keyword=value", _HINT)
             return
         if equals and not stripped:
-            self._problems.error(place, f"{printable(line)}: no value", f"write {keyword}=VALUE")
+            self._problems.error(place, f"{shorten(line)}: no value", f"write {keyword}=VALUE")
             return
         filled = self._filled(place, stripped) if equals else None
         self.sections[-1].options.append(JobOption(place, keyword, filled))
@@ -167,14 +158,12 @@ class _Reader:
         beside = path.parent / name
         found = next((one for one in (Path(name), beside) if name and one.is_file()), None)
         if found is None:
-            what = f"include {printable(name)}: no such file"
+            what = f"include {shorten(name)}: no such file"
             self._problems.error(place, what, f"looked for {name} and {beside.absolute()}" if name else "")
             return
         identity = (found.stat().st_dev, found.stat().st_ino)
         if identity in chain:
-            self._problems.error(
-                place, f"include {printable(name)}: the file includes itself", "end the loop"
-            )
+            self._problems.error(place, f"include {shorten(name)}: the file includes itself", "end the loop")
             return
         self.read(found, str(found), chain)
 
@@ -187,7 +176,7 @@ class _Reader:
             if given is None:
                 self._problems.error(
                     place,
-                    f"${{{printable(name)}}} has no value",
+                    f"${{{shorten(name)}}} has no value",
                     f"set it in the environment, or give {name}=VALUE after the file",
                 )
                 return ""

@@ -25,7 +25,7 @@ from linerate.workload.iometer.tables import (
     part_of,
 )
 from linerate.workload.problems import Problems, SourceLocation, shorten
-from linerate.workload.text import text_of
+from linerate.workload.text import read_content, text_of
 
 LINE_CHARACTERS_MAX = 1024
 _FILE_BYTES_MAX = 16 << 20
@@ -59,11 +59,7 @@ class IcfEntry:
     @property
     def text(self) -> str:
         """Label and first value, for messages."""
-        return (
-            f"'{printable(self.label)}: {printable(self.value)}"
-            if self.values
-            else f"'{printable(self.label)}"
-        )
+        return f"'{shorten(self.label)}: {shorten(self.value)}" if self.values else f"'{shorten(self.label)}"
 
 
 @dataclass(slots=True)
@@ -74,11 +70,6 @@ class IcfSection:
     part: IcfPart
     entries: list[IcfEntry] = field(default_factory=list)
     has_end: bool = False
-
-
-def printable(text: str) -> str:
-    """A text of a file for a message: at most 60 characters, all printable."""
-    return "".join(char if char.isprintable() else "?" for char in shorten(text))
 
 
 def read_icf(path: Path, problems: Problems) -> Mapping[IcfPart, IcfSection]:
@@ -93,14 +84,9 @@ def read_icf(path: Path, problems: Problems) -> Mapping[IcfPart, IcfSection]:
 
 def _text_of(path: Path) -> str:
     """The file's text; Iometer writes ANSI. Raises UserError."""
-    try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
-            raise UserError(f"{path}: larger than 16 MiB", "give a configuration of Iometer (.icf)")
-        content = path.read_bytes()
-    except OSError as error:
-        hint = "give the path of a configuration of Iometer"
-        raise UserError(f"{path}: {error.strerror or error}", hint) from error
-    return text_of(path, content)
+    unreadable = "give the path of a configuration of Iometer"
+    too_large = "give a configuration of Iometer (.icf)"
+    return text_of(path, read_content(path, _FILE_BYTES_MAX, unreadable=unreadable, too_large=too_large))
 
 
 class _Reader:
@@ -154,7 +140,7 @@ class _Reader:
         elif self._skips:
             return
         elif self._section is None:
-            self._problems.error(place, f"'{printable(label)}: outside of a section", _HINT)
+            self._problems.error(place, f"'{shorten(label)}: outside of a section", _HINT)
         else:
             self._entry(place, label, self._section)
 
@@ -171,7 +157,7 @@ class _Reader:
 
     def _end(self, place: SourceLocation, label: str, part: IcfPart) -> None:
         if self._section is None or self._section.part is not part:
-            self._problems.error(place, f"'{printable(label)}: no such section is open", _HINT)
+            self._problems.error(place, f"'{shorten(label)}: no such section is open", _HINT)
             return
         self._section.has_end = True
         self._section, self._skips = None, False
@@ -197,7 +183,7 @@ class _Reader:
         elif last is None or last.values or last.row.bare:
             if section.part is IcfPart.DISPLAY:
                 return
-            what = f"'{printable(label)}: not known in '{section.part.value}"
+            what = f"'{shorten(label)}: not known in '{section.part.value}"
             self._problems.error(place, what, _nearest(label, section.part))
 
     def _value(self, place: SourceLocation, line: str) -> None:
@@ -205,7 +191,7 @@ class _Reader:
         if self._skips or (section is not None and section.part is IcfPart.DISPLAY):
             return
         if section is None or not section.entries or section.entries[-1].row.bare:
-            self._problems.error(place, f"{printable(line)}: no label above it", _HINT)
+            self._problems.error(place, f"{shorten(line)}: no label above it", _HINT)
             return
         section.entries[-1].values.append((place, line))
 

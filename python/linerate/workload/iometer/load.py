@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from linerate.workload.iometer.configuration import SECTOR_BYTES, AccessLine, AccessSpecification, IcfWorker
-from linerate.workload.iometer.lexer import printable
-from linerate.workload.problems import Problems
+from linerate.workload.problems import Problems, shorten
 from linerate.workload.spec import MixPart, SizeMix, StreamSpec, ThinkTime
 
 _ONE_BYTE_RATIO = 512.0
@@ -47,14 +46,14 @@ def check_pauses(
     """Notes a pause that no slot can make alone. slots: I/Os in flight of the worker."""
     line = specification.lines[0]
     if line.delay_ms and slots > 1:
-        what = f"delay {line.delay_ms} of {printable(worker.name)} with {slots} I/Os in flight"
+        what = f"delay {line.delay_ms} of {shorten(worker.name)} with {slots} I/Os in flight"
         reason = "a worker pauses as a whole, and here each place of a queue by itself"
         hint = "write 1 outstanding I/O and one target, or a delay of 0"
         _refuse(line, what, reason, hint, problems)
 
 
 def _refuse(line: AccessLine, what: str, reason: str, accepted: str, problems: Problems) -> None:
-    problems.error(line.place, f"{printable(line.text)}: {what} is not supported: {reason}", accepted)
+    problems.error(line.place, f"{shorten(line.text)}: {what} is not supported: {reason}", accepted)
 
 
 def read_percent(lines: Iterable[AccessLine]) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from linerate.workload.iometer.configuration import IcfManager, IcfWorker
-from linerate.workload.iometer.lexer import IcfEntry, IcfSection, printable
+from linerate.workload.iometer.lexer import IcfEntry, IcfSection
 from linerate.workload.iometer.tables import ASSIGNED, DISK, MANAGER, OUTSTANDING, IcfEffect
 from linerate.workload.iometer.values import named, one_line, whole, word
-from linerate.workload.problems import Problems
+from linerate.workload.problems import Problems, shorten
 
 WORKERS_MAX = 4096
 _DEPTH_MAX = 65_536
@@ -68,7 +68,7 @@ class _Reader:
             self._problems.error(entry.place, what, "write 'Manager ID, manager name above it")
             self.managers.append(IcfManager(entry.place, ""))
         name = one_line(entry, self._problems)
-        self._worker = IcfWorker(entry.place, name if name.isprintable() else printable(name))
+        self._worker = IcfWorker(entry.place, name if name.isprintable() else shorten(name))
         self.managers[-1].workers.append(self._worker)
 
     def _of_worker(self, entry: IcfEntry) -> None:
@@ -90,9 +90,7 @@ class _Reader:
     def _type(self, entry: IcfEntry, worker: IcfWorker) -> None:
         kind = one_line(entry, self._problems).upper()
         if kind.startswith("NETWORK"):
-            what = (
-                f"worker {printable(worker.name)}: NETWORK is not supported: it loads a network, not storage"
-            )
+            what = f"worker {shorten(worker.name)}: NETWORK is not supported: it loads a network, not storage"
             self._problems.error(entry.value_place, what, "remove the worker")
             self._is_network = True
         elif kind != "DISK":
@@ -100,7 +98,7 @@ class _Reader:
 
     def _target_type(self, entry: IcfEntry, worker: IcfWorker) -> None:
         if one_line(entry, self._problems).upper() != "DISK":
-            what = f"{entry.text}: a target of worker {printable(worker.name)} is no disk"
+            what = f"{entry.text}: a target of worker {shorten(worker.name)} is no disk"
             self._problems.error(entry.value_place, what, "write DISK, or remove the target")
 
     def _outstanding(self, entry: IcfEntry, worker: IcfWorker) -> None:

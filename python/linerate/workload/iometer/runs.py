@@ -11,13 +11,12 @@ from linerate.plural import plural
 from linerate.workload.fio.volumes import unused_name
 from linerate.workload.iometer.configuration import AccessSpecification, IcfManager, IcfSetup, IcfWorker
 from linerate.workload.iometer.cycles import RunShape, cycles_of, shapes
-from linerate.workload.iometer.lexer import printable
 from linerate.workload.iometer.load import check_lines, check_pauses, random_percent, read_percent, stream_of
 from linerate.workload.iometer.specifications import IDLE, Specifications
 from linerate.workload.iometer.volumes import DiskUse, DiskVolumes, apart_disks, check_maps, disks_of, key_of
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RUNS_MAX, IometerTest, IometerWorker, PlannedRun, PlanStep, Rate
-from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.problems import Problems, SourceLocation, shorten
 from linerate.workload.spec import RunSpec
 
 
@@ -61,7 +60,7 @@ def _manager(managers: Sequence[IcfManager], problems: Problems) -> IcfManager |
     """The one whose workers have targets."""
     active = [one for one in managers if any(worker.targets for worker in one.workers)]
     if len(active) > 1:
-        names = " and ".join(printable(one.name) for one in active[:2])
+        names = " and ".join(shorten(one.name) for one in active[:2])
         what = f"{len(active)} managers with targets ({names}): loads of several hosts are not supported"
         hint = "keep one manager, and run its file on each host; --hosts runs it on several at once"
         problems.error(active[1].place, what, hint)
@@ -115,8 +114,8 @@ def _specifications(
         specification = specifications[name]
         if specification is None and name.lower() != IDLE:
             close = difflib.get_close_matches(name, specifications.names, n=1)
-            hint = f"did you mean {printable(close[0])}?" if close else "define it in 'ACCESS SPECIFICATIONS"
-            what = f"worker {printable(worker.name)}: no access specification {printable(name)!r}"
+            hint = f"did you mean {shorten(close[0])}?" if close else "define it in 'ACCESS SPECIFICATIONS"
+            what = f"worker {shorten(worker.name)}: no access specification {shorten(name)!r}"
             problems.error(place, what, hint)
         elif specification is None or specification.lines:
             found.append(specification)
@@ -237,7 +236,7 @@ class _Builder:
     def _notice(self, one: Assignment, own: Sequence[DiskUse], uses: Sequence[DiskUse]) -> None:
         """What may surprise in the load of a worker."""
         specification, problems = one.specification, self._problems
-        first, shown = specification.lines[0], printable(specification.name)
+        first, shown = specification.lines[0], shorten(specification.name)
         if any(line.random_percent and not line.align_bytes for line in specification.lines):
             message = (
                 f"{shown}: align 0: random places are on sectors of 512 bytes, as in Iometer, also where "

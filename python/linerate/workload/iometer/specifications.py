@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linerate.workload.iometer.configuration import AccessLine, AccessSpecification
-from linerate.workload.iometer.lexer import IcfEntry, IcfSection, printable
+from linerate.workload.iometer.lexer import IcfEntry, IcfSection
 from linerate.workload.iometer.tables import LINES, SPECIFICATION
 from linerate.workload.iometer.values import named, whole
-from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.problems import Problems, SourceLocation, shorten
 from linerate.workload.spec import IO_BYTES_MAX
 
 IDLE = "idle"
@@ -32,9 +32,7 @@ class Specifications:
         """A later one of the same name replaces an earlier one, as in Iometer."""
         earlier = self._by_name.get(specification.name.lower())
         if earlier is not None:
-            what = (
-                f"{printable(specification.name)}: replaces that of line {earlier.place.line}, as in Iometer"
-            )
+            what = f"{shorten(specification.name)}: replaces that of line {earlier.place.line}, as in Iometer"
             problems.notice(specification.place, what)
         self._by_name[specification.name.lower()] = specification
 
@@ -66,7 +64,7 @@ def read_specifications(section: IcfSection | None, problems: Problems) -> Speci
 
 
 def _without_lines(place: SourceLocation, name: str) -> tuple[SourceLocation, str, str]:
-    return place, f"{printable(name)}: no lines", "write a line below 'size,% of size,..."
+    return place, f"{shorten(name)}: no lines", "write a line below 'size,% of size,..."
 
 
 def _name(entry: IcfEntry, problems: Problems) -> tuple[SourceLocation, str]:
@@ -80,7 +78,7 @@ def _name(entry: IcfEntry, problems: Problems) -> tuple[SourceLocation, str]:
 def _lines(entry: IcfEntry, name: str, problems: Problems) -> tuple[AccessLine, ...]:
     """The lines of a specification, without those of 0 %."""
     if len(entry.values) > _LINES_MAX:
-        what = f"{printable(name)}: {len(entry.values):,} lines; at most {_LINES_MAX}"
+        what = f"{shorten(name)}: {len(entry.values):,} lines; at most {_LINES_MAX}"
         problems.error(entry.place, what, "remove some")
         return ()
     before = len(problems.errors)
@@ -88,7 +86,7 @@ def _lines(entry: IcfEntry, name: str, problems: Problems) -> tuple[AccessLine, 
     lines = [line for line in read if line is not None]
     total = sum(line.share_percent for line in lines)
     if total != 100 and len(problems.errors) == before:
-        what = f"{printable(name)}: the percentages add up to {total}, not 100"
+        what = f"{shorten(name)}: the percentages add up to {total}, not 100"
         problems.error(entry.place, what, "correct `% of size`; Iometer refuses the file too")
     return tuple(line for line in lines if line.share_percent)
 
@@ -99,13 +97,13 @@ def _line(entry: IcfEntry, place: SourceLocation, text: str, problems: Problems)
         return None
     missing = [name for name in entry.row.fields if name.lower() not in {**values, **_OLD_DEFAULTS}]
     if missing:
-        what = f"'{printable(entry.label)}: {missing[0]} is missing"
+        what = f"'{shorten(entry.label)}: {missing[0]} is missing"
         problems.error(entry.place, what, f"write '{entry.row.text}")
         return None
     values = {**_OLD_DEFAULTS, **values}
 
     def number(name: str, most: int, least: int = 0) -> int:
-        return whole(values[name], f"{printable(text)}: {name}", place, problems, least=least, most=most)
+        return whole(values[name], f"{shorten(text)}: {name}", place, problems, least=least, most=most)
 
     share_percent = number("% of size", 100)
     return AccessLine(
@@ -133,7 +131,7 @@ def _old(entry: IcfEntry, known: Specifications, problems: Problems) -> Iterator
         total = sum(line.share_percent for line in lines)
         if total > 100:
             problems.error(
-                place, f"{printable(text)}: the percentages add up to {total}, not 100", "correct them"
+                place, f"{shorten(text)}: the percentages add up to {total}, not 100", "correct them"
             )
             return
         if total == 100:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from linerate.workload.iometer.lexer import IcfEntry, printable
-from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.iometer.lexer import IcfEntry
+from linerate.workload.problems import Problems, SourceLocation, shorten
 
 _WHOLE = re.compile(r"\d{1,20}", re.ASCII)
 
@@ -18,7 +18,7 @@ def whole(
     text = text.strip()
     if not _WHOLE.fullmatch(text):
         problems.error(
-            place, f"{what} {printable(text) or 'missing'}: not a whole number", f"{least:,} or more"
+            place, f"{what} {shorten(text) or 'missing'}: not a whole number", f"{least:,} or more"
         )
         return least
     number = int(text)
@@ -33,7 +33,7 @@ def word(text: str, what: str, known: Sequence[str], place: SourceLocation, prob
     found = text.strip().upper()
     if found in known:
         return found
-    problems.error(place, f"{what} {printable(text.strip()) or 'missing'}: not known", " or ".join(known))
+    problems.error(place, f"{what} {shorten(text.strip()) or 'missing'}: not known", " or ".join(known))
     return known[0]
 
 
@@ -44,12 +44,12 @@ def named(entry: IcfEntry, place: SourceLocation, text: str, problems: Problems)
     """
     known = {name.lower() for name in entry.row.fields}
     if strange := [name for name in entry.names if name not in known]:
-        what = f"'{printable(entry.label)}: no value is called {printable(strange[0])!r}"
+        what = f"'{shorten(entry.label)}: no value is called {shorten(strange[0])!r}"
         problems.error(entry.place, what, f"write '{entry.row.text}")
         return None
     values = [value.strip() for value in text.removesuffix(",").split(",")]
     if len(values) != len(entry.names):
-        what = f"{printable(text)}: {len(values)} values for {len(entry.names)} names"
+        what = f"{shorten(text)}: {len(values)} values for {len(entry.names)} names"
         problems.error(place, what, f"write one for each of {','.join(entry.names)}")
         return None
     return dict(zip(entry.names, values, strict=True))
@@ -59,6 +59,6 @@ def one_line(entry: IcfEntry, problems: Problems) -> str:
     """The only line below a label; empty after a problem was noted, or if there is none."""
     if len(entry.values) > 1:
         place, text = entry.values[1]
-        problems.error(place, f"{printable(text)}: a second value of '{printable(entry.label)}", "remove it")
+        problems.error(place, f"{shorten(text)}: a second value of '{shorten(entry.label)}", "remove it")
         return ""
     return entry.value

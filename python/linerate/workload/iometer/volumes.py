@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from linerate.errors import UserError
 from linerate.workload.iometer.configuration import SECTOR_BYTES, AccessSpecification, IcfWorker
-from linerate.workload.iometer.lexer import printable
 from linerate.workload.overrides import Overrides
-from linerate.workload.problems import Problems, SourceLocation
+from linerate.workload.problems import Problems, SourceLocation, shorten
 from linerate.workload.spec import VolumeSpec
 from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target, path_of
 
@@ -122,8 +121,8 @@ class DiskVolumes:
         size_bytes = worker.size_sectors * SECTOR_BYTES - (first_byte - start)
         largest = max(line.size_bytes for line in use.specification.lines)
         if size_bytes < largest:
-            what = f"worker {printable(worker.name)}: {worker.size_sectors:,} sectors do not hold an I/O of"
-            what += f" {largest:,} bytes of {printable(use.specification.name)}"
+            what = f"worker {shorten(worker.name)}: {worker.size_sectors:,} sectors do not hold an I/O of"
+            what += f" {largest:,} bytes of {shorten(use.specification.name)}"
             self.problems.error(worker.place, what, "write a larger 'Disk maximum size")
             return None
         return first_byte, size_bytes
@@ -134,7 +133,7 @@ class DiskVolumes:
         return self._targets[volume, sized]
 
     def _looked_up(self, volume: str, disk: IcfDisk, *, sized: bool) -> Target | None:
-        luns, shown = self.overrides.luns, printable(disk.text)
+        luns, shown = self.overrides.luns, shorten(disk.text)
         try:
             mapped = luns.resolve(volume if volume in luns.entries else disk.name, disk.text)
             if mapped is None and not disk.text.startswith(("/", "iscsi://", "smb://", "null:", "file:")):

@@ -1,7 +1,7 @@
 """The text of files that other programs and other people wrote.
 
 It is UTF-8, UTF-16 with its mark (Notepad, a redirect of PowerShell), or Windows-1252 (ANSI). All readers of such files
-decode them here.
+read and decode them here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,23 @@ from linerate.errors import UserError
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HINT = "save it as UTF-8, UTF-16 or ANSI"
 _HEAD_BYTES = 256
+
+
+def read_content(path: Path, bytes_max: int, *, shown: str = "", unreadable: str, too_large: str) -> bytes:
+    """All bytes of a file; `shown` is its name in messages if it is not the path.
+
+    Raises UserError, with the hint `unreadable` for a file that cannot be read, and `too_large` for one of more than
+    `bytes_max`, a whole number of MiB.
+    """
+    name = shown or str(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(bytes_max + 1)
+    except OSError as error:
+        raise UserError(f"{name}: {error.strerror or error}", unreadable) from error
+    if len(content) > bytes_max:
+        raise UserError(f"{name}: larger than {bytes_max >> 20} MiB", too_large)
+    return content
 
 
 def text_of(shown: str | Path, content: bytes) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.problems import Problems, SourceLocation, shorten
-from linerate.workload.text import text_of
+from linerate.workload.text import read_content, text_of
 
 _HIDDEN = {" ": "\ue000", ",": "\ue001", "=": "\ue002", "-": "\ue003", "\t": "\ue004"}
 _HIDE = str.maketrans(_HIDDEN)
@@ -157,14 +157,7 @@ def _check_length(place: SourceLocation, text: str) -> None:
 
 def _read_text(path: Path, includer: SourceLocation | None) -> str:
     shown = f"{includer}: {path}" if includer else str(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(_FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise UserError(f"{shown}: {error.strerror or error}", _HINT) from error
-    if len(content) > _FILE_BYTES_MAX:
-        raise UserError(f"{shown}: larger than {_FILE_BYTES_MAX >> 20} MiB", _HINT)
-    return text_of(shown, content)
+    return text_of(shown, read_content(path, _FILE_BYTES_MAX, shown=shown, unreadable=_HINT, too_large=_HINT))
 
 
 def parameters(

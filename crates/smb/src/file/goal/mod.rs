@@ -24,10 +24,13 @@ pub(crate) struct TreeAnswer {
     pub(crate) message: Vec<u8>,
 }
 
-/// The request of a tree that is in progress.
-#[derive(Debug, Default)]
-pub(super) struct TreeCalls {
-    answer: Option<TreeAnswer>,
+/// What a connection is for, with what it has of that so far.
+#[derive(Debug)]
+pub(super) enum GoalProgress {
+    File,
+    Shares(ShareListing),
+    /// The answer to the last request, until the caller takes it.
+    Tree(Option<TreeAnswer>),
 }
 
 /// See the module text.
@@ -45,6 +48,15 @@ pub(crate) enum SmbGoal {
 }
 
 impl SmbGoal {
+    /// Nothing was done for it yet.
+    pub(super) fn begin(self) -> GoalProgress {
+        match self {
+            Self::File(_) => GoalProgress::File,
+            Self::Shares => GoalProgress::Shares(ShareListing::default()),
+            Self::Tree { .. } => GoalProgress::Tree(None),
+        }
+    }
+
     /// How a file is opened.
     pub(super) fn mode(self) -> SmbMode {
         match self {

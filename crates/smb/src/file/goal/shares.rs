@@ -2,6 +2,7 @@
 
 use super::super::steps::SmbStep;
 use super::super::{FileLoss, RemoteFile};
+use super::GoalProgress;
 use crate::wire::files;
 use crate::wire::header::SmbCommand;
 use crate::wire::rpc::{self, RpcAnswer};
@@ -22,7 +23,7 @@ pub(in super::super) struct ShareListing {
 impl RemoteFile {
     /// The server's shares; empty before they are known.
     pub(crate) fn shares(&self) -> &[ListedShare] {
-        self.listing.as_ref().map_or(&[], |listing| &listing.shares)
+        if let GoalProgress::Shares(listing) = &self.goal { &listing.shares } else { &[] }
     }
 
     pub(in super::super) fn send_create_pipe(&mut self, now: Nanos) -> Result<(), FileLoss> {
@@ -80,7 +81,9 @@ impl RemoteFile {
         if bytes.is_empty() {
             return Err(FileLoss::Protocol("an answer without bytes of the pipe"));
         }
-        let listing = self.listing.as_mut().ok_or(FileLoss::Protocol("a list that was not asked for"))?;
+        let GoalProgress::Shares(listing) = &mut self.goal else {
+            return Err(FileLoss::Protocol("a list that was not asked for"));
+        };
         let is_whole = listing.answer.add(bytes, LIST_CALL);
         if is_whole.map_err(|error| FileLoss::rpc(error, &self.user))? {
             let found = shares(listing.answer.data());

@@ -3,7 +3,7 @@
 //! READ and WRITE go the way of every I/O, on the open file that the caller has named.
 
 use super::super::{FileLoss, RemoteFile, SmbFileState};
-use super::TreeAnswer;
+use super::{GoalProgress, TreeAnswer};
 use crate::wire::body::OpenId;
 use crate::wire::header::{MessageHeader, SmbCommand};
 use crate::wire::status::Status;
@@ -22,7 +22,7 @@ impl RemoteFile {
 
     /// The answer to the last request; None: it has not arrived.
     pub(crate) fn take_answer(&mut self) -> Option<TreeAnswer> {
-        self.tree.as_mut()?.answer.take()
+        if let GoalProgress::Tree(answer) = &mut self.goal { answer.take() } else { None }
     }
 
     /// Names the file of the I/Os that are submitted next. None is in flight.
@@ -34,13 +34,13 @@ impl RemoteFile {
     /// Whether the answer to a request of this command is for the caller.
     pub(in super::super) fn is_of_caller(&self, command: SmbCommand) -> bool {
         let is_own = matches!(command, SmbCommand::Echo | SmbCommand::OplockBreak);
-        self.tree.is_some() && self.state == SmbFileState::Ready && !is_own
+        matches!(self.goal, GoalProgress::Tree(_)) && self.state == SmbFileState::Ready && !is_own
     }
 
     /// Keeps the answer for the caller.
     pub(in super::super) fn keep_answer(&mut self, status: Status, message: &[u8]) {
-        if let Some(tree) = &mut self.tree {
-            tree.answer = Some(TreeAnswer { status, message: message.to_vec() });
+        if let GoalProgress::Tree(answer) = &mut self.goal {
+            *answer = Some(TreeAnswer { status, message: message.to_vec() });
         }
     }
 }
