@@ -47,8 +47,9 @@ def test_one_run_on_a_side_decides_by_the_ratio_and_says_so(runs: Path) -> None:
 
 def test_a_metric_that_was_not_measured_does_not_pass(runs: Path) -> None:
     bare = replace(LOAD, iops=8)
-    make_run(runs / "few", [bare])
-    done = linerate("compare", "few", "few", "--fail-if", "p999_ms > 10%", cwd=runs)
+    for seed, name in enumerate(("few", "fewer")):
+        make_run(runs / name, [bare], seed=seed)
+    done = linerate("compare", "few", "fewer", "--fail-if", "p999_ms > 10%", cwd=runs)
     assert "not judged     p999_ms > 10%  [rd1]" in done.stdout
     assert done.returncode == 1
 
@@ -92,6 +93,18 @@ def test_void_and_unfinished_runs_judge_nothing(runs: Path) -> None:
 def test_wrong_words(runs: Path) -> None:
     assert "use one of iops" in linerate("compare", "a0", "b0", "--fail-if", "x < 1%", cwd=runs).stderr
     assert linerate("compare", "a0", "b0", "--junit", "j.xml", cwd=runs).returncode == 2
+
+
+@pytest.mark.parametrize("words", [("a0", "a0"), ("a0", "./a0"), ("a0", "b0", "--with", "b0"), ("a0", "link")])
+def test_a_run_is_not_compared_with_itself(runs: Path, words: tuple[str, ...]) -> None:
+    if not (runs / "link").exists():
+        (runs / "link").symlink_to("a0")
+    done = linerate("compare", *words, cwd=runs)
+    assert done.returncode == 2
+    assert f"{words[-1].removeprefix('./')} is given twice" in done.stderr
+    assert ("once as a0" in done.stderr) == (words[-1] == "link")
+    assert "BASELINE CANDIDATE" in done.stderr
+    assert not done.stdout
 
 
 def test_a_baseline_without_steps_judges_nothing(runs: Path) -> None:

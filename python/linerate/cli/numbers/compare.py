@@ -71,6 +71,7 @@ def compare(
     conditions = [parse_condition(text) for text in fail_if or ()]
     baseline = [RunDirectory.open(path) for path in (runs[0], *(base or ()))]
     candidate = [RunDirectory.open(path) for path in (runs[1], *(more or ()))]
+    _require_different([*baseline, *candidate])
     if conditions:
         _require_results([*baseline, *candidate])
     if junit is not None:
@@ -85,6 +86,19 @@ def compare(
         show_lines([*comparison_lines(comparison), *condition_lines(results)])
     if conditions:
         _end(results)
+
+
+def _require_different(runs: Sequence[RunDirectory]) -> None:
+    """Raises UserError for a run that is named twice: it does not differ from itself, and is no second measurement."""
+    seen: dict[Path, Path] = {}
+    for run in runs:
+        first = seen.setdefault(run.path.resolve(), run.path)
+        if first is not run.path:
+            also = "" if first == run.path else f", once as {first}"
+            raise UserError(
+                f"{run.path} is given twice{also}: a run cannot be compared with itself",
+                "give each run once: linerate compare BASELINE CANDIDATE [--base RUN] [--with RUN]",
+            )
 
 
 def _require_results(runs: Sequence[RunDirectory]) -> None:
