@@ -36,7 +36,7 @@ def show_result(steps: Sequence[StepSummary], validity: Validity | None, limit: 
             out.print(line, soft_wrap=True, markup=False)
     out.print(folded(f"bottleneck: {limit}", width, HANGING), soft_wrap=True, markup=False)
     if validity is not None:
-        for line in validity_lines(validity, steps=len(steps), brief=True, width=width):
+        for line in validity_lines(validity, steps=len(steps), brief=True):
             out.print(folded(line, width, HANGING), soft_wrap=True, markup=False)
 
 

@@ -166,12 +166,10 @@ def aligned(rows: Sequence[Sequence[str]], *, last_left: bool = False) -> list[s
     ]
 
 
-def validity_lines(
-    validity: Validity, *, steps: int = 0, brief: bool = False, width: int | None = None
-) -> list[str]:
+def validity_lines(validity: Validity, *, steps: int = 0, brief: bool = False) -> list[str]:
     """The stamp, and each doubt with the steps it holds for (of `steps` in all), its reason, effect and advice.
 
-    `brief` keeps a note to one line, of at most `width` characters, and leaves its advice out.
+    `brief` leaves the advice of notes out.
     """
     lines = [f"result: {validity.words}"]
     for group in figures.grouped_findings(validity.findings, steps):
@@ -179,8 +177,6 @@ def validity_lines(
         short = brief and finding.severity == "note"
         where = f" [{group.where()}]" if group.steps else ""
         line = f"  {finding.severity:<7}  {finding.rule}: {finding.reason}"
-        if short and width is not None and len(line + where) > width:
-            line = line[: max(width - len(where) - 2, 0)].rpartition(" ")[0].rstrip(" ,;:(") + "..."
         lines.append(line + where)
         if finding.effect:
             lines.append(f"           effect: {finding.effect}")
