@@ -85,7 +85,7 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
             f"{TARGET}{VOLUME}size = '1m'\nalua = {{ 1 = 'offline' }}\n",
             "lab.toml:7: targets[0].volumes[0].alua",
         ),
-        ("name = 'x'\n", "lab.toml:1: targets: Field required"),
+        ("name = 'x'\n", "lab.toml:1: targets: must be given"),
         ("name = \n", "lab.toml: Invalid value (at line 1, column 8)"),
         (
             f"{TARGET}[targets.chap]\nuser = 'u'\nsecret_env = 'NO_SUCH_VARIABLE'\n",

@@ -18,8 +18,10 @@ from linerate.array import ArrayConfig, example_text
 from linerate.cli import console
 from linerate.cli.app import tell
 from linerate.errors import UserError
+from linerate.results import Finding, Validity
 from linerate.study import shipped_studies
 from linerate.workload import PRESETS
+from rich.console import Console
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
 
@@ -71,6 +73,12 @@ def test_version_is_the_crates_version() -> None:
     version = cargo["workspace"]["package"]["version"]
     assert linerate("--version").stdout == f"linerate {version}\n"
     assert _core.__version__ == version
+
+
+def test_the_package_starts_as_a_module() -> None:
+    command = (sys.executable, "-m", "linerate", "--version")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment())
+    assert (done.returncode, done.stdout) == (0, f"linerate {_core.__version__}\n")
 
 
 def test_array_example_is_printed() -> None:
@@ -287,6 +295,18 @@ def test_a_word_that_is_too_long_stays_whole() -> None:
 
 def test_without_a_terminal_a_line_stays_as_it_is() -> None:
     assert console.folded(f"load  with {LONG}", None, "  ") == f"load  with {LONG}"
+
+
+def test_notes_of_a_result_are_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    terminal = Console(file=out, force_terminal=True, color_system=None, width=80)
+    monkeypatch.setattr(console, "console", lambda: terminal)
+    reason = " ".join(f"reason{number}" for number in range(30))
+    finding = Finding(rule="thin-tail", severity="note", reason=reason, advice="run longer", step="rd1")
+    console.show_result([], Validity(stamp="valid", findings=(finding,)), "nothing")
+    lines = out.getvalue().splitlines()
+    assert f"thin-tail: {reason} [rd1]" in " ".join(" ".join(lines).split())
+    assert max(map(len, lines)) <= 80
 
 
 def test_errors_are_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

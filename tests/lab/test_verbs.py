@@ -110,6 +110,7 @@ def test_link_refuses_with_a_way_out(lab: Lab) -> None:
         (("h1.p0", "--delay", "200us"), "linerate lab up ... --fabric user"),
         (("h1.p0", "--rate", "fast"), "--rate: 'fast'"),
         (("h7.p0",), "there is no link h7.p0"),
+        (("h1.p0", "--speed", "1gbit"), "no such option: --speed"),
     ):
         refused = run("link", *words, "--lab", lab.name, rights="user")
         assert refused.returncode != 0

@@ -34,7 +34,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linerate.errors import HostError
-from linerate.httpd import http_settings
+from linerate.array.httpd import http_settings
 from linerate.openmetrics import CONTENT_TYPE
 from linerate.watch.cable import cable_route
 from linerate.watch.live import Live

@@ -85,7 +85,7 @@ def test_errors_say_whose_fault_and_the_way_out(served: Served) -> None:
     client = ControlClient.at(find(None))
     with pytest.raises(UserError, match='no volume "v9"; there are: v1'):
         client.do("resize", {"volume": "v9", "size_bytes": 4096})
-    with pytest.raises(UserError, match="resize: size_bytes: Field required") as caught:
+    with pytest.raises(UserError, match="resize: size_bytes: must be given") as caught:
         client.do("resize", {"volume": "v9"})
     assert caught.value.hint
     with pytest.raises(UserError, match="resize: lun: unknown field"):

@@ -35,7 +35,7 @@ from linerate.array.control.registration import (
 )
 from linerate.array.control.service import ControlService
 from linerate.errors import HostError, UserError
-from linerate.httpd import http_settings
+from linerate.array.httpd import http_settings
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5
