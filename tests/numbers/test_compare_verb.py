@@ -95,7 +95,9 @@ def test_wrong_words(runs: Path) -> None:
     assert linerate("compare", "a0", "b0", "--junit", "j.xml", cwd=runs).returncode == 2
 
 
-@pytest.mark.parametrize("words", [("a0", "a0"), ("a0", "./a0"), ("a0", "b0", "--with", "b0"), ("a0", "link")])
+@pytest.mark.parametrize(
+    "words", [("a0", "a0"), ("a0", "./a0"), ("a0", "b0", "--with", "b0"), ("a0", "link")]
+)
 def test_a_run_is_not_compared_with_itself(runs: Path, words: tuple[str, ...]) -> None:
     if not (runs / "link").exists():
         (runs / "link").symlink_to("a0")

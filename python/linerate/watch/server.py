@@ -33,8 +33,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from linerate.errors import HostError
 from linerate.array.httpd import http_settings
+from linerate.errors import HostError
 from linerate.openmetrics import CONTENT_TYPE
 from linerate.watch.cable import cable_route
 from linerate.watch.live import Live

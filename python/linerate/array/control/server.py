@@ -34,8 +34,8 @@ from linerate.array.control.registration import (
     token_of,
 )
 from linerate.array.control.service import ControlService
-from linerate.errors import HostError, UserError
 from linerate.array.httpd import http_settings
+from linerate.errors import HostError, UserError
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5
