@@ -18,7 +18,7 @@ import pytest
 from linerate import _core
 from linerate.cluster import Endpoint, ssh_endpoints
 from linerate.cluster.installation import Bundle, HostDone, check, install, pack, remove
-from linerate.cluster.installation.closure import Packed, files_of, needed
+from linerate.cluster.installation.closure import STAYS_HERE, Packed, files_of, needed
 from linerate.cluster.installation.fit import check_fit
 from linerate.errors import HostError, LinerateError, UserError
 
@@ -79,11 +79,29 @@ def _started(place: Endpoint) -> str:
 def test_the_closure_is_what_linerate_needs_and_no_more() -> None:
     found = needed()
     assert {"linerate-san", "distributed", "dask", "tornado", "numpy", "polars", "cryptography"} <= set(found)
-    assert not {"pytest", "mypy", "ruff", "pip"} & set(found)
+    assert not {"pytest", "mypy", "ruff", "pip", *STAYS_HERE} & set(found)
     files = [one.name for one in files_of(found)]
     assert len(files) == len(set(files))
     assert {"linerate/cluster/worker.py", "linerate/_core.abi3.so", "distributed/worker.py"} <= set(files)
     assert not [name for name in files if name.endswith(".pyc") or name.startswith((".", "/"))]
+
+
+_WITHOUT = """\
+import importlib, sys
+from importlib.metadata import packages_distributions
+left_out = {name for name, of in packages_distributions().items() if {one.lower() for one in of} & set(sys.argv[1:])}
+sys.modules.update(dict.fromkeys(left_out))
+import linerate.cluster.agent, linerate.cluster.worker, linerate.cli.host.verbs
+print(*sorted(left_out))
+"""
+
+
+@pytest.mark.long
+def test_what_a_host_runs_does_without_the_packages_that_stay_here() -> None:
+    command = [sys.executable, "-c", _WITHOUT, *STAYS_HERE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"altair", "scipy", "vl_convert", "xlsxwriter", "pyDOE3"} <= set(done.stdout.split())
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""The files of Linerate and of every package that it needs, as they are installed here.
+"""The files of Linerate and of every package that a load host needs, as they are installed here.
 
 Works from an installed wheel and from a source tree (`make dev`): the modules of Linerate are those of this process,
 the other packages are found by their metadata.
@@ -18,6 +18,8 @@ import linerate
 from linerate.errors import HostError
 
 DISTRIBUTION = "linerate-san"
+STAYS_HERE = frozenset({"altair", "pydoe3", "scipy", "vl-convert-python", "xlsxwriter"})
+"""Statistics, charts and tables: a load host makes none. A third of all bytes."""
 _OWN_METADATA = ("METADATA", "WHEEL", "entry_points.txt")
 _LEFT_OUT = {"__pycache__"}
 
@@ -31,10 +33,16 @@ class Packed:
 
 
 def needed(root: str = DISTRIBUTION) -> dict[str, Distribution]:
-    """A distribution and everything that it requires on this machine, by normalised name.
+    """A distribution and everything that it requires on a load host, by normalised name: not what `STAYS_HERE`.
 
     Raises HostError for one that is not installed here.
     """
+    found = _required(root)
+    return {name: one for name, one in found.items() if name not in STAYS_HERE}
+
+
+def _required(root: str) -> dict[str, Distribution]:
+    """Everything that it requires on this machine."""
     found: dict[str, Distribution] = {}
     asked: set[tuple[str, frozenset[str]]] = set()
     waiting = [(root, frozenset[str]())]
