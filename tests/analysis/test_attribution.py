@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis import summarise
+from linerate.analysis.figures import UNCERTAIN_S
 from linerate.analysis.verdict import Observation, attribute, figures_of
 
 from tests.support.samples.synthetic import Load, make_run
@@ -177,7 +178,7 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     assert (figures["host_cores"], figures["fabric_cores"]) == (0.4, 0.2)
     assert (figures["fabric_lag_ms"], figures["fabric_given_up_percent"]) == (0.3, 2.0)
     assert figures["fabric_late_percent"] == pytest.approx(1)
-    assert figures["foreign_percent"] == pytest.approx(8)
+    assert figures["foreign_percent"] == pytest.approx(100 * (15 - 13 - UNCERTAIN_S) / 25)
     assert (figures["host_retransmit_percent"], figures["array_retransmit_percent"]) == (0, 0.25)
     assert figures["retransmit_percent"] == 0.25
     assert figures["array_rwnd_limited_percent"] == pytest.approx(40)
@@ -187,6 +188,18 @@ def test_figures_of_a_run_in_a_laboratory(tmp_path: Path) -> None:
     assert not any(name.startswith("link.h2") for name in figures)
     assert figures["dropped_frames"] == 7
     assert not {"lan_mib_s", "iscsi_share_percent"} & figures.keys()
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "idle_s", "ours_s", "percent"),
+    [(0.07, 0.0, 0.03, 0), (0.9, 0.1, 0.45, 40), (0.9, 0.1, 0.95, 0)],
+)
+def test_other_programs_are_told_from_the_rounding_of_a_short_phase(
+    busy_s: float, idle_s: float, ours_s: float, percent: float, tmp_path: Path
+) -> None:
+    (summary,) = summarise(make_run(tmp_path, [Load(intervals=10, warmup=0)]))
+    counters = {"machine.busy_s": busy_s, "machine.idle_s": idle_s, "array.n1.cpu_s": ours_s}
+    assert figures_of(summary, counters)["foreign_percent"] == pytest.approx(percent)
 
 
 @pytest.mark.parametrize(("read_percent", "expected"), [(100.0, 0.25), (0.0, 4.0), (67.0, 4.0)])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from linerate.backup import PhaseResult
 from linerate.errors import UserError
+from linerate.report.study import study_page
 from linerate.study import StudyDirectory, load_study, parse_study
 from linerate.study.laboratory.backup import backup_request, figures_of_phase, frame_bytes
 from linerate.study.laboratory.settings import loaded
@@ -153,7 +155,28 @@ def test_backups_of_a_study_are_measured_on_the_nas(tmp_path: Path) -> None:
     # The other client's data are on the wire too, and not in the backup's payload.
     extra = {name: one["wire_mbit_s"] / one["payload_mbit_s"] for name, one in values.items()}
     assert extra["other-reads"] > 1.05 * extra["baseline"]
+    _doubts_of_earlier_phases_are_not_told(StudyDirectory.open(directory))
     for figures in values.values():
         assert figures["backup_mbit_s"] > 1
         assert figures["wire_mbit_s"] > figures["payload_mbit_s"] > figures["backup_mbit_s"]
         assert figures["backup_s"] > 0
+
+
+def _doubts_of_earlier_phases_are_not_told(directory: StudyDirectory) -> None:
+    done = directory.measured[next(iter(directory.measured))]
+    file = directory.path / done.directory / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["validity"]["findings"] = [
+        {
+            "rule": "other-work",
+            "severity": "caution",
+            "reason": f"planted in {step['key']}",
+            "step": step["key"],
+        }
+        for step in manifest["steps"]
+    ]
+    file.write_text(json.dumps(manifest))
+    first, last = (step["key"] for step in manifest["steps"])
+    reasons = {finding.reason for finding in study_page(directory).validity.findings}
+    assert f"planted in {last}" in reasons
+    assert f"planted in {first}" not in reasons

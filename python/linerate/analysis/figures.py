@@ -12,7 +12,7 @@ Figures beyond `verdict.METRICS`, and what these mean, all over the measured tim
     host_cores, array_cores, fabric_cores           CPUs kept busy by a side
     array_page_faults_per_io                        pages that the kernel gave to the arrays or fetched for them
     machine_busy_percent                            of all CPUs of the machine
-    foreign_percent                                 of these, what no part of the laboratory used
+    foreign_percent                                 of these, what certainly no part of the laboratory used
     stolen_percent                                  of these, CPU steal: what the hypervisor kept
     host_rwnd_limited_percent, host_sndbuf_...      of the time in which the host had data to send (TCP_INFO)
     array_rwnd_limited_percent, array_sndbuf_...    the same of the array, where the laboratory counts it
@@ -39,6 +39,8 @@ from linerate.analysis.summary import GIB, StepSummary, measured
 WIRE_BYTES_PER_FRAME = (
     24  # check sequence, preamble, gap: a line is busy with them, a counter does not see them
 )
+UNCERTAIN_S = 0.05
+"""The kernel rounds each of the five kinds of busy time down to 10 ms (proc_stat(5)). In a short step that is much."""
 LATE_S = 1e-3  # from which the fabric counts a turn as late
 LINE_RATES = "line_rates_bits_per_s"
 """Under this name a run's record of its SAN has the rate of each link (port -> bits per second) during the run."""
@@ -135,7 +137,7 @@ def _cpu(counters: Mapping[str, float], seconds: float) -> Iterator[tuple[str, f
         yield "machine_busy_percent", 100 * busy_s / machine_s
         yield "stolen_percent", 100 * stolen_s / machine_s
         ours_s = sum(value for name, value in counters.items() if name.endswith(".cpu_s"))
-        yield "foreign_percent", max(100 * (busy_s - ours_s) / machine_s, 0.0)
+        yield "foreign_percent", max(100 * (busy_s - ours_s - UNCERTAIN_S) / machine_s, 0.0)
     for side in SIDES:
         used_s = _sum_of(counters, side, "cpu_s")
         if used_s is None:

@@ -379,13 +379,14 @@ class Lab:
         `port.LINK.lost`, `.pauses`, `.switch_pauses`, `.interrupts` and how late it was: `fabric.lag_ns_max` since the
         previous reading, `fabric.late_ns` of its time by more than a millisecond, `fabric.late_turns`,
         `fabric.given_up_ns`.
-        `supervisor.cpu_s`; `machine.busy_s`, `machine.idle_s`: all CPUs together. `machine.clock_s`: when, on the
-        monotonic clock.
+        `supervisor.cpu_s`; `command.cpu_s`: of this process, what no host has. `machine.busy_s`, `machine.idle_s`: all
+        CPUs together. `machine.clock_s`: when, on the monotonic clock.
         Raises HostError when an array or the fabric has died.
         """
         counted: dict[str, float] = self._connection.ask("counters")
         for host, cpu_s in self._cpu.sample().items():
             counted[f"host.{host}.cpu_s"] += cpu_s
+        counted["command.cpu_s"] = self._cpu.rest_of_process_s()
         return counted
 
     def traffic(self) -> dict[str, float]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +15,11 @@ from linerate.errors import HostError
 from linerate.lab import Lab
 from linerate.lab.supervisor import smbd
 
-from tests.lab.conftest import run, unique
+from tests.lab.conftest import COMMAND, run, unique, with_rights
 from tests.support import need
 
 HOST, FILE = "h1", "n1.v1"
+END_S = 30.0
 TOPOLOGY = """
 [link]
 rate = "1gbit"
@@ -74,6 +78,63 @@ def test_a_run_in_the_lab_opens_a_file_and_its_cpu_is_that_of_the_array(nas_lab:
     assert secret not in done.stdout + done.stderr
 
 
+@pytest.mark.long
+def test_a_worker_that_ends_in_a_run_is_counted_though_smbd_waits_for_it_later(
+    nas_lab: Lab, tmp_path: Path
+) -> None:
+    before_s = nas_lab.counters()["array.n1.cpu_s"]
+    workload = tmp_path / "writes.vdb"
+    workload.write_text(WORKLOAD.replace("URL", nas_lab.volume_urls(HOST)[0].url))
+    load = (sys.executable, "-m", "linerate.cli", "run", str(workload), "--output", str(tmp_path / "out"))
+    command = (*COMMAND, "exec", "--lab", nas_lab.name, HOST, "--", *load)
+    there = set(_processes_in(os.stat(nas_lab.namespace("n1").path).st_ino))
+    with subprocess.Popen(with_rights("user", command), stdout=subprocess.DEVNULL) as running:
+        worker = _soon("a worker of smbd", lambda: _newest(nas_lab, there))
+        server = int(_stat(worker)[1])
+        os.kill(server, signal.SIGSTOP)
+        try:
+            assert running.wait(END_S) == 0
+            _soon("its end", lambda: _stat(worker)[0] == "Z")
+            worker_s = _used_s(worker)
+            ended_s = nas_lab.counters()["array.n1.cpu_s"] - before_s
+        finally:
+            os.kill(server, signal.SIGCONT)
+        _soon("that smbd waits for it", lambda: not Path(f"/proc/{worker}").exists())
+    waited_for_s = nas_lab.counters()["array.n1.cpu_s"] - before_s
+    assert worker_s > 0.1
+    assert ended_s > worker_s
+    assert waited_for_s == pytest.approx(ended_s, abs=0.1), "counted once"
+
+
+def _soon(what: str, look: Callable[[], int]) -> int:
+    """What `look` gives as soon as it gives anything."""
+    end_s = time.monotonic() + END_S
+    while time.monotonic() < end_s:
+        if found := look():
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"{what} did not come within {END_S:.0f} s")
+
+
+def _newest(lab: Lab, there: set[int]) -> int:
+    """A process of the NAS that was not there and has worked; 0 before."""
+    new = set(_processes_in(os.stat(lab.namespace("n1").path).st_ino)) - there
+    return next((pid for pid in new if _used_s(pid) > 0.02), 0)
+
+
+def _used_s(pid: int) -> float:
+    """0 for a process that has gone."""
+    try:
+        return sum(map(int, _stat(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
+    except FileNotFoundError:
+        return 0.0
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent and what follows in proc_pid_stat(5)."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def test_nothing_of_it_is_left_and_its_files_in_memory_are_of_the_lab_only(tmp_path: Path) -> None:
     with _up(tmp_path, unique("ends")) as lab:
         assert not Path("/dev/shm/n1").exists()
@@ -83,12 +144,12 @@ def test_nothing_of_it_is_left_and_its_files_in_memory_are_of_the_lab_only(tmp_p
     assert not _processes_in(inode)
 
 
-def _processes_in(inode: int) -> list[str]:
+def _processes_in(inode: int) -> list[int]:
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.stat(f"/proc/{entry}/ns/net").st_ino == inode:
-                found.append(Path(f"/proc/{entry}/comm").read_text().strip())
+                found.append(int(entry))
         except OSError:
             continue
     return found

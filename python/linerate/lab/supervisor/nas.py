@@ -18,6 +18,7 @@ from pathlib import Path
 
 from linerate.errors import HostError, UserError
 from linerate.lab import system
+from linerate.lab.cpu.used import processes_used_s
 from linerate.lab.supervisor import smbd
 from linerate.lab.supervisor.nodes import NodeNamespace, write_sysctl
 from linerate.san import MEMORY_FOLDER, SMB_PORT, Array
@@ -63,7 +64,8 @@ class NasServers:
     def cpu_s(self) -> dict[str, float]:
         """CPU time of the processes of each so far, ended ones included, to 10 ms."""
         for name in self._arrays:
-            used_s = _used_s(self._nodes[name])
+            _, inode = system.namespace_of(self._nodes[name].fd)
+            used_s = processes_used_s(inode)
             # Ticks are rounded down for each process, also when its time becomes that of its parent.
             self._used_s[name] = max(used_s, self._used_s.get(name, 0.0))
         return dict(self._used_s)
@@ -151,20 +153,3 @@ def _await_service(array: Array, daemon: subprocess.Popen[bytes], log: Path) -> 
             return
     said = log.read_text(errors="replace").strip()[-300:] if log.exists() else "it wrote no log"
     raise HostError(f"smbd of the NAS {array.name} does not start: {said}", "see whether Samba runs here")
-
-
-def _used_s(node: NodeNamespace) -> float:
-    """CPU time of all processes in a namespace and of those of their children that have ended."""
-    inode = system.namespace_of(node.fd)
-    ticks = 0
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            if system.namespace_of(f"/proc/{entry}/ns/net") == inode:
-                # After the name: state is field 3, the times are fields 14 to 17 (proc(5)).
-                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-                ticks += sum(map(int, fields[11:15]))
-        except OSError:
-            continue  # ended meanwhile, or another user's
-    return ticks / os.sysconf("SC_CLK_TCK")

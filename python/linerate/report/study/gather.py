@@ -99,13 +99,18 @@ def _judged(directory: StudyDirectory) -> Verdicts | None:
 
 
 def _runs(directory: StudyDirectory) -> Iterator[_Run]:
+    backups = {workload.name for workload in directory.study.workloads if workload.backup is not None}
     for done in directory.measured.values():
         try:
             manifest = directory.run(done).manifest
         except UserError:
             continue
         if manifest.steps:
-            yield _Run(done, manifest.steps[-1], manifest.validity.findings if manifest.validity else ())
+            last = manifest.steps[-1]
+            found = manifest.validity.findings if manifest.validity else ()
+            if done.workload in backups:  # the phases before the last one are no doubt about its figures
+                found = tuple(one for one in found if one.step in ("", last.key))
+            yield _Run(done, last, found)
 
 
 def _void(directory: StudyDirectory) -> frozenset[tuple[str, str]]:
