@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
@@ -204,13 +205,31 @@ def test_an_anchor_on_a_share_has_its_secret_in_the_seam_alone(
             FSD + FWD + RD.replace("elapsed", "forcompratio=(1,30),elapsed"),
             "forcompratio=(1,30): a value is out of range",
         ),
-        (FSD + "fsd=fsd2,anchor=/data/a/b\n" + FWD.replace("fsd=fsd1", "fsd=*") + RD, "or holds it"),
+        (FSD + "fsd=fsd2,anchor=/data/a/b\n" + FWD.replace("fsd=fsd1", "fsd=*") + RD, "inside that of fsd=fsd1"),
     ],
 )
 def test_what_is_not_done_is_refused_by_name(read: Read, text: str, told: str) -> None:
     with pytest.raises(UserError) as caught:
         _read(read, text)
     assert told in f"{caught.value.message}"
+
+
+def test_one_folder_under_two_names_is_refused_with_line_and_both_names(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "other").symlink_to(tmp_path / "missing")
+    first = f"fsd=fsd1,anchor={tmp_path}/a\n"
+    workload = FWD.replace("fsd=fsd1", "fsd=*") + RD
+    for anchor in (f"{tmp_path}/link", f"{tmp_path}/other/../a/"):
+        with pytest.raises(UserError) as caught:
+            _read(read, f"{first}fsd=fsd2,anchor={anchor}\n{workload}")
+        message = caught.value.message
+        assert ":2:" in message
+        assert f"fsd=fsd1 and fsd=fsd2 have the same folder, {tmp_path}/a" in message
+        assert f"anchor={tmp_path}/a and anchor={anchor}" in message
+    with pytest.raises(UserError, match="fsd=fsd2: its folder .*/a/b is inside that of fsd=fsd1"):
+        _read(read, f"{first}fsd=fsd2,anchor={tmp_path}/link/b\n{workload}")
+    assert _read(read, f"{first}fsd=fsd2,anchor={tmp_path}/other\n{workload}")
 
 
 def test_a_copy_has_the_structures_of_both_ends_and_a_format_only_its_own(read: Read) -> None:

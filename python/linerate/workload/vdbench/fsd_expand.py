@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -169,14 +170,17 @@ class _Expander:
         if isinstance(size := values.get("sizes"), float):
             changed["sizes"] = ((int(size), 100.0),)
         fsds = [replace(fsd, **changed) for fsd in self._workload.fsds if fsd.name in names]
-        anchors = [fsd.anchor.rstrip("/") for fsd in fsds]
-        for fsd, anchor in zip(fsds, anchors, strict=True):
-            if any(other != anchor and other.startswith(f"{anchor}/") for other in anchors) or (
-                anchors.count(anchor) > 1
-            ):
-                what = f"rd={rd.name}: fsd={fsd.name}: its anchor is that of another FSD, or holds it"
-                self._problems.error(fsd.place, what, "give each FSD a folder of its own")
-                return []
+        placed = [(fsd, _folder(fsd)) for fsd in fsds]
+        for (outer, above), (inner, below) in itertools.permutations(placed, 2):
+            if above == below:
+                both = f"anchor={outer.anchor} and anchor={inner.anchor}"
+                what = f"fsd={outer.name} and fsd={inner.name} have the same folder, {above} ({both})"
+            elif below.startswith(f"{above}/"):
+                what = f"fsd={inner.name}: its folder {below} is inside that of fsd={outer.name}, {above}"
+            else:
+                continue
+            self._problems.error(inner.place, f"rd={rd.name}: {what}", "give each FSD a folder of its own")
+            return []
         return [self._structure(fsd) for fsd in fsds]
 
     def _structure(self, fsd: Fsd) -> StructureSpec:
@@ -408,6 +412,11 @@ class _Expander:
                 )
             )
         return works
+
+
+def _folder(fsd: Fsd) -> str:
+    """The folder of an anchor without symbolic links and `..`, as far as this host knows them, or the URL of a share."""
+    return fsd.anchor.rstrip("/") if is_share(fsd.anchor) else os.path.realpath(fsd.anchor).rstrip("/")
 
 
 def _same_files(one: Fsd, other: Fsd) -> bool:
