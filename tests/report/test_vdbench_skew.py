@@ -6,11 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from linerate.report.vdbench import skew
-from linerate.report.vdbench.rows import ReportRow, StepRows
+from linerate.report.vdbench.operations import Figures, OperationRow, summary_lines
+from linerate.report.vdbench.rows import ReportRow, StepRows, step_rows
 from linerate.results import RunDirectory, StepRecord
 
 from tests.report.test_vdbench import MIXED
+from tests.support.samples import synthetic
 from tests.support.samples.synthetic import make_run
 
 AT = datetime(2026, 11, 27, 9, 30, tzinfo=UTC)
@@ -63,3 +66,29 @@ def test_what_is_not_kept_is_said(tmp_path: Path) -> None:
     )
     assert "Shares are not kept in an Uncontrolled MAX run." not in paced
     assert _lines(run, {"streams": streams[:1]}, {"a": 90}) == [], "one workload has no shares"
+
+
+def test_several_hosts_have_a_table_and_one_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic, "volume_name", lambda number: ("h1/sd1", "h1/sd2", "h10/sd1")[number])
+    run = make_run(tmp_path / "run", [MIXED])
+    (alone,) = run.manifest.steps
+    assert not any(line.startswith("Host:") for line in skew.lines(run, alone, step_rows(run, alone)))
+    record = alone.model_copy(update={"facts": {**alone.facts, "cluster": {"h1": {}, "h10": {}}}})
+    rows = step_rows(run, record)
+    lines = list(skew.lines(run, record, rows))
+    start = next(number for number, line in enumerate(lines) if line.startswith("Host:"))
+    table = [line.split() for line in lines[start + 1 :]]
+    assert [line[0] for line in table] == ["h1", "h10", "Total"]
+    volumes = {name: row.rate for name, (_, row) in rows.volumes.items() if row is not None}
+    assert rows.total is not None
+    wanted = [volumes["h1/sd1"] + volumes["h1/sd2"], volumes["h10/sd1"], rows.total.rate]
+    assert [float(line[1]) for line in table] == pytest.approx(wanted, abs=0.01)
+
+
+def test_copies_and_moves_have_columns() -> None:
+    done = {"copy": Figures(12.5, 3.25), "move": Figures(7.5, 1.75)}
+    first, second, line = summary_lines(AT, [OperationRow(_row(20), Figures(20, 2.5), done)])
+    assert first.split()[-4:] == ["copy", "copy", "move", "move"]
+    assert second.split()[-4:] == ["rate", "resp", "rate", "resp"]
+    assert line.split()[-4:] == ["12.5", "3.250", "7.5", "1.750"]
+    assert len(first) == len(second) == len(line)

@@ -17,7 +17,10 @@ from linerate.report.vdbench.layout import clock
 from linerate.report.vdbench.rows import ReportRow, StepRows
 from linerate.results import RunDirectory, StepRecord
 
-_OPERATIONS = ("mkdir", "rmdir", "create", "open", "close", "delete", "getattr", "setattr", "access")
+_OPERATIONS = (
+    *("mkdir", "rmdir", "create", "open", "close", "delete"),
+    *("getattr", "setattr", "access", "copy", "move"),
+)
 _RATE_MAX = 9_999_988
 _NOT_KNOWN = "n/a"
 _FLAT_WIDTH = 12
@@ -119,9 +122,7 @@ def flat_lines(run: RunDirectory, steps: Iterable[tuple[StepRecord, StepRows]]) 
     yield "*"
     names = ["reqrate", "rate", "resp", "MB/sec", "Read_rate", "Read_resp", "Write_rate", "Write_resp"]
     names += ["MB_read", "MB_write", "Xfersize"]
-    names += [
-        f"{op.capitalize()}_{kind}" for op in (*_OPERATIONS, "copy", "move") for kind in ("rate", "resp")
-    ]
+    names += [f"{op.capitalize()}_{kind}" for op in _OPERATIONS for kind in ("rate", "resp")]
     names += ["compratio", "dedupratio", "cpu_used", "cpu_user", "cpu_kernel", "cpu_wait", "cpu_idle"]
     yield _joined(("tod", "timestamp", "Run", "Interval"), names)
     for record, rows in steps:
@@ -149,7 +150,7 @@ def _flat_values(line: OperationRow, record: StepRecord) -> list[str]:
         write.resp_ms,
     ]
     figures += [read.mib_s, write.mib_s, line.xfer_bytes]
-    for operation in (*_OPERATIONS, "copy", "move"):
+    for operation in _OPERATIONS:
         figures += [line.of(operation).rate, line.of(operation).resp_ms]
     cpu = (row.cpu_used, row.cpu_user, row.cpu_system, row.cpu_wait, row.cpu_idle)
     return [

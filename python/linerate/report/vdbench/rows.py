@@ -49,13 +49,15 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class StepRows:
-    """The lines of one step: of all volumes together, of each volume, and of each workload."""
+    """The lines of one step: of all volumes together, of each volume, of each workload, and of each host."""
 
     intervals: list[ReportRow]
     total: ReportRow | None
     volumes: dict[str, tuple[list[ReportRow], ReportRow | None]] = field(default_factory=dict)
     streams: dict[str, ReportRow | None] = field(default_factory=dict)
     """The measured time of each workload."""
+    hosts: dict[str, ReportRow | None] = field(default_factory=dict)
+    """The measured time of each host, if several made the load."""
 
 
 _SUMS = ("ios", "bytes", "service_sum_ns", "service_sumsq_ns2")
@@ -72,7 +74,11 @@ def step_rows(run: RunDirectory, record: StepRecord) -> StepRows:
     volumes = {str(name): _lines(record, part, usage, cpu=False) for (name,), part in by_volume.items()}
     by_stream = rows.partition_by("stream", as_dict=True, maintain_order=True)
     streams = {str(name): _lines(record, part, usage, cpu=False)[1] for (name,), part in by_stream.items()}
-    return StepRows(intervals=intervals, total=total, volumes=volumes, streams=streams)
+    hosts = {
+        host: _lines(record, rows.filter(pl.col("volume").str.starts_with(f"{host}/")), usage, cpu=False)[1]
+        for host in record.facts.get("cluster") or ()
+    }
+    return StepRows(intervals=intervals, total=total, volumes=volumes, streams=streams, hosts=hosts)
 
 
 def _lines(

@@ -1,6 +1,7 @@
-"""skew.html: for each step its workloads with the shares that were asked for and seen, and its volumes.
+"""skew.html: for each step its workloads with the shares that were asked for and seen, its volumes, and its hosts.
 
-A table has more than one line and their total, as in vdbench; one host makes the load, so there are no tables of hosts.
+A table has more than one line and their total, as in vdbench. A host has one load process, so there is no table of
+slaves.
 """
 
 from __future__ import annotations
@@ -31,16 +32,23 @@ def lines(run: RunDirectory, record: StepRecord, rows: StepRows) -> Iterator[str
             yield "Shares are not kept in an Uncontrolled MAX run."
         yield from _shares(record, streams, rows.total)
     volumes = {name: row for name, (_, row) in rows.volumes.items() if row is not None}
-    if len(volumes) > 1:
-        width = _width(volumes)
-        yield from ("", *layout.table_header("SD:", width))
-        yield from (layout.table_line(name, row, width) for name, row in volumes.items())
-        yield layout.table_line("Total", rows.total, width)
+    yield from _parts("SD:", volumes, rows.total)
+    yield from _parts("Host:", {name: row for name, row in rows.hosts.items() if row is not None}, rows.total)
+
+
+def _parts(kind: str, parts: Mapping[str, ReportRow], total: ReportRow) -> Iterator[str]:
+    """The table of several parts with their total."""
+    if len(parts) < 2:
+        return
+    width = _width(kind, parts)
+    yield from ("", *layout.table_header(kind, width))
+    yield from (layout.table_line(name, row, width) for name, row in parts.items())
+    yield layout.table_line("Total", total, width)
 
 
 def _shares(record: StepRecord, streams: Mapping[str, ReportRow], total: ReportRow) -> Iterator[str]:
     asked = _asked_percent(record.spec.get("streams", ()))
-    width = _width(streams)
+    width = _width("WD:", streams)
     first, second = layout.table_header("WD:", width)
     yield from (
         "",
@@ -67,8 +75,8 @@ def _is_paced(record: StepRecord) -> bool:
     return bool(record.spec.get("arrival", {}).get("kind", "closed") != "closed")
 
 
-def _width(names: Mapping[str, object]) -> int:
-    return max(len(name) for name in (*names, "Total"))
+def _width(kind: str, names: Mapping[str, object]) -> int:
+    return max(len(name) for name in (*names, "Total", kind))
 
 
 def _of_files(run: RunDirectory, record: StepRecord, rows: StepRows) -> Iterator[str]:
@@ -76,7 +84,7 @@ def _of_files(run: RunDirectory, record: StepRecord, rows: StepRows) -> Iterator
     if rows.total is None:
         return
     names = list(rows.volumes)
-    width = _width(rows.volumes)
+    width = _width("FSD:", rows.volumes)
     first, second = operations.short_header()
     yield from ("", f"{'':<{width}}{first}", f"{'FSD:':<{width}}{second}")
     for name in [*names, *([None] if len(names) > 1 else [])]:
