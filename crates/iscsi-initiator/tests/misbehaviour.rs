@@ -88,6 +88,35 @@ fn a_silent_portal_ends_at_the_login_timeout() {
 }
 
 #[test]
+fn a_port_of_another_protocol_is_named_at_once() {
+    let scripts: [fn(&mut Peer, usize) -> io::Result<()>; 3] = [
+        |peer, _| {
+            peer.raw(b"SSH-2.0-Example\r\n")?;
+            peer.read().and_then(|_| peer.read()).map(|_| ())
+        },
+        |peer, _| {
+            peer.read()?;
+            peer.raw(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<html></html>")
+        },
+        |peer, _| peer.read().map(|_| ()),
+    ];
+    for (script, words) in
+        scripts.into_iter().zip(["it sent text", "it sent text", "it closed the connection"])
+    {
+        let fake = Fake::start(script);
+        let options = SessionOptions { login_timeout_s: 60.0, ..options() };
+        let began = std::time::Instant::now();
+        let error = discover(&fake.addr.to_string(), &options, &Credentials::default()).err().unwrap();
+        assert!(began.elapsed().as_secs() < 30);
+        assert_eq!(error.blame(), Blame::Peer);
+        let message = error.to_string();
+        for part in [&fake.addr.to_string(), words, "port of an iSCSI portal (usually port 3260)"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}
+
+#[test]
 fn a_refused_login_says_why_and_blames_the_user() {
     let fake = Fake::start(|peer, _| {
         let (Request::Login(login), _) = peer.read()? else { return Ok(()) };

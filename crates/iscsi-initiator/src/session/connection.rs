@@ -98,6 +98,8 @@ pub(super) struct Connection {
     /// Login PDUs to send.
     pub(super) login_bytes: Vec<u8>,
     pub(super) login: Option<InitiatorLogin>,
+    /// A login response came: the peer is an iSCSI target.
+    pub(super) is_target: bool,
     /// Pings, aborts, text and logout: sent before commands, outside the window.
     pub(super) urgent: VecDeque<TaskIndex>,
     /// Runs of Data-Out that the target requested, with the tag of their task.
@@ -132,6 +134,7 @@ impl Connection {
             scratch: Vec::new(),
             login_bytes: Vec::new(),
             login: None,
+            is_target: false,
             urgent: VecDeque::new(),
             bursts: VecDeque::new(),
             pongs: Vec::new(),

@@ -43,6 +43,15 @@ pub(crate) enum LossReason {
     /// The target requested write data that is not due (peer).
     #[error(transparent)]
     R2t(#[from] R2tError),
+    /// The peer greets or answers in text, as servers of other protocols do (peer).
+    #[error("it sent text, as an HTTP or SSH server does")]
+    Text,
+    /// The peer accepted the connection and gave no login response (peer).
+    #[error(
+        "{portal} did not answer the login of iSCSI: {what}; is this the address and port of an iSCSI portal \
+         (usually port 3260), and is the array up?"
+    )]
+    NoTarget { portal: String, what: String },
     /// Another breach of the protocol (peer).
     #[error("target broke the protocol: {0}")]
     Protocol(&'static str),
@@ -57,7 +66,7 @@ pub(crate) enum LossReason {
     Login(#[from] LoginFailure),
     /// The list of targets cannot be followed (peer).
     #[error(transparent)]
-    Text(#[from] ExchangeError),
+    Targets(#[from] ExchangeError),
     /// The target is at another address: not a loss, but the end of this connection.
     #[error("target moved to {to}")]
     Redirected { to: PortalAddress, permanent: bool },
@@ -85,6 +94,21 @@ pub(crate) enum LossReason {
 }
 
 impl LossReason {
+    /// The same loss of a connection whose peer has sent no login response within `limit_s`: it may be no target.
+    pub(super) fn without_login(&self, portal: String, limit_s: f64) -> Option<Self> {
+        let what = match self {
+            LossReason::Closed { .. } => "it closed the connection".to_owned(),
+            LossReason::Broken { error, .. } => format!("the connection broke: {error}"),
+            LossReason::Silence(_) => format!("no answer came within {limit_s} s (login_timeout_s)"),
+            LossReason::Text => self.to_string(),
+            LossReason::Frame(_) | LossReason::Pdu(_) | LossReason::Protocol(_) => {
+                format!("it sent something else than a login response ({self})")
+            }
+            _ => return None,
+        };
+        Some(LossReason::NoTarget { portal, what })
+    }
+
     /// Trying again cannot help.
     pub(super) fn is_final(&self) -> bool {
         match self {

@@ -109,6 +109,10 @@ impl Session {
         cx: &mut Context<'_, S>,
     ) -> Result<(), LossReason> {
         let now = driver.now();
+        let connection = &self.connections[at];
+        if !connection.is_target && connection.receiver.at_boundary() && is_text(bytes) {
+            return Err(LossReason::Text);
+        }
         let mut rest = bytes;
         loop {
             let connection = &mut self.connections[at];
@@ -144,6 +148,7 @@ impl Session {
                     "it sent something else than a login response during login",
                 ));
             }
+            connection.is_target = true;
             connection.current = Current::Whole(response);
             return Ok(());
         }
@@ -481,4 +486,9 @@ impl Outcome {
             Residual::None | Residual::Overflow(_) => 0,
         }
     }
+}
+
+/// Whether these bytes begin with text. No login response does: its versions, bytes 2 and 3, are 0 (RFC 7143 11.13).
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.len() >= 4 && bytes[..4].iter().all(|byte| (b' '..=b'~').contains(byte))
 }

@@ -89,6 +89,11 @@ impl Session {
         now: Nanos,
         cx: &mut Context<'_, S>,
     ) {
+        let doubt = self.connections.first().filter(|leading| leading.is_connected() && !leading.is_target);
+        let doubt = doubt.map(|leading| leading.peer.to_string());
+        let limit_s = self.config.options.login_timeout_s;
+        let reason =
+            &doubt.and_then(|peer| reason.without_login(peer, limit_s)).unwrap_or_else(|| reason.clone());
         self.hang_up(driver);
         if let LossReason::Redirected { to, permanent } = reason {
             if let Err(reason) = self.follow(driver, to, *permanent, now, cx) {
