@@ -205,7 +205,10 @@ def test_an_anchor_on_a_share_has_its_secret_in_the_seam_alone(
             FSD + FWD + RD.replace("elapsed", "forcompratio=(1,30),elapsed"),
             "forcompratio=(1,30): a value is out of range",
         ),
-        (FSD + "fsd=fsd2,anchor=/data/a/b\n" + FWD.replace("fsd=fsd1", "fsd=*") + RD, "inside that of fsd=fsd1"),
+        (
+            FSD + "fsd=fsd2,anchor=/data/a/b\n" + FWD.replace("fsd=fsd1", "fsd=*") + RD,
+            "inside that of fsd=fsd1",
+        ),
     ],
 )
 def test_what_is_not_done_is_refused_by_name(read: Read, text: str, told: str) -> None:
@@ -227,7 +230,7 @@ def test_one_folder_under_two_names_is_refused_with_line_and_both_names(read: Re
         assert ":2:" in message
         assert f"fsd=fsd1 and fsd=fsd2 have the same folder, {tmp_path}/a" in message
         assert f"anchor={tmp_path}/a and anchor={anchor}" in message
-    with pytest.raises(UserError, match="fsd=fsd2: its folder .*/a/b is inside that of fsd=fsd1"):
+    with pytest.raises(UserError, match=r"fsd=fsd2: its folder .*/a/b is inside that of fsd=fsd1"):
         _read(read, f"{first}fsd=fsd2,anchor={tmp_path}/link/b\n{workload}")
     assert _read(read, f"{first}fsd=fsd2,anchor={tmp_path}/other\n{workload}")
 

@@ -415,7 +415,7 @@ class _Expander:
 
 
 def _folder(fsd: Fsd) -> str:
-    """The folder of an anchor without symbolic links and `..`, as far as this host knows them, or the URL of a share."""
+    """The folder of an anchor without symbolic links or `..`, as this host knows them, or the URL of a share."""
     return fsd.anchor.rstrip("/") if is_share(fsd.anchor) else os.path.realpath(fsd.anchor).rstrip("/")
 
 
