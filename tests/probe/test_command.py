@@ -125,8 +125,8 @@ def test_writes_need_a_word(url: str) -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("null:8g", "iSCSI volume"),
-        ("iscsi://127.0.0.1:1/iqn.2026-11.lab:none/0", "127.0.0.1:1"),
+        ("null:8g", "name a LUN: iscsi://host[:port]/target/lun"),
+        ("iscsi://127.0.0.1:1/iqn.2026-11.lab:none/0", "volume LUN: iqn.2026-11.lab:none at 127.0.0.1:1"),
         ("iscsi://127.0.0.1:1", "name is missing"),
     ],
 )

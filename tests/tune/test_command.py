@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from linerate.errors import UserError
 from linerate.study import StudyDirectory
+from linerate.study.file.factored import load_factored
 from linerate.tune.record import TuneRecord
 
 from tests.cli.conftest import linerate
@@ -117,7 +119,7 @@ def test_a_search_is_confirmed_goes_on_where_it_was_and_keeps_the_directory(
     ("options", "message"),
     [
         ((), "no settings to tune"),
-        (("--setting", "outstanding"), "--setting outstanding: no setting"),
+        (("--setting", "outstanding"), "--setting outstanding: no values"),
         (("--setting", "outstanding=4"), "needs two values that differ"),
         (("--setting", "outstanding=1,x"), "outstanding: 'x' is not a number"),
         (("--setting", "array.disks=10,8", "--setting", "array.disks=10,9"), "is given twice"),
@@ -132,6 +134,12 @@ def test_mistakes_are_told(study: str, options: tuple[str, ...], message: str) -
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "->" in done.stderr
+
+
+def test_a_study_without_factors_says_what_its_cases_change() -> None:
+    with pytest.raises(UserError, match="no settings to tune") as caught:
+        load_factored("nagle", {})
+    assert "the file's cases change nagle (`linerate settings nagle` shows its values)" in caught.value.hint
 
 
 def test_the_example_of_the_page_can_be_planned(tmp_path: Path) -> None:

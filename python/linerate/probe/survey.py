@@ -57,7 +57,9 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
     portal = portal_of(volume.url)
     if portal is None or not has_paths(volume.url):
         raise UserError(
-            f"{volume.url}: a probe is for a path to an iSCSI volume", "iscsi://host[:port]/target/lun"
+            f"{volume.url}: a probe is for a path to an iSCSI volume",
+            "name a LUN: iscsi://host[:port]/target/lun; `linerate run --preset dell-nic --target TARGET` loads a "
+            "file, a device or a file of a share",
         )
     todo = trials(writes=asked.writes)
     directions = (False, True) if asked.writes else (False,)

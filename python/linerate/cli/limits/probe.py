@@ -107,7 +107,7 @@ def _volume(target: str, settings: Sequence[str]) -> VolumeSpec:
 
     place = parse_target(target)
     return VolumeSpec(
-        name="volume",
+        name="LUN",
         url=place.url,
         user=place.user,
         secret=place.secret,

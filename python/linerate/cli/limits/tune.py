@@ -141,14 +141,17 @@ def _levels(texts: list[str]) -> dict[str, tuple[Value, ...]]:
     levels: dict[str, tuple[Value, ...]] = {}
     for text in texts:
         name, sign, values = text.partition("=")
-        if not sign or not name:
+        if not name:
             raise UserError(f"--setting {text}: no setting", "write NAME=VALUE,VALUE")
+        known = find(name)
+        way_out = f"write {name}=VALUE,VALUE; `linerate settings {name}` shows its values"
+        if not sign:
+            raise UserError(f"--setting {text}: no values", way_out)
         if name in levels:
             raise UserError(f"--setting {name} is given twice", "give all of its values at once")
-        known = find(name)
         levels[name] = tuple(known.parse(value) for value in values.split(","))
         if len(set(levels[name])) < max(len(levels[name]), 2):
-            raise UserError(f"--setting {text}: needs two values that differ", "write NAME=VALUE,VALUE")
+            raise UserError(f"--setting {text}: needs two values that differ", way_out)
     return levels
 
 
@@ -224,6 +227,7 @@ def _exclusion(text: str, factors: tuple[Factor, ...]) -> Exclusion:
 
 def _show_plan(record: TuneRecord, *, json: bool) -> None:
     from linerate.duration import span_text
+    from linerate.plural import plural
     from linerate.study import StudyPlan
     from linerate.tune.conduct import procedure_of, stage_study
     from linerate.tune.words import plan_lines, power_line
@@ -246,9 +250,8 @@ def _show_plan(record: TuneRecord, *, json: bool) -> None:
         typer.echo(dumps(plan))
         return
     (workload,) = record.study.workloads
-    typer.echo(
-        f"{record.study.name}: {len(record.space.factors)} settings under {workload.name}, by {workload.metric}"
-    )
+    count = plural(len(record.space.factors), "setting")
+    typer.echo(f"{record.study.name}: {count} under {workload.name}, by {workload.metric}")
     for line in plan_lines(procedure):
         typer.echo(line)
     typer.echo(f"  {runs} runs or more: {span_text(sure_s, most_s)}")

@@ -36,7 +36,7 @@ def load_factored(
         if not used:
             raise UserError(
                 f"{name_or_path}: no settings to tune",
-                "name them: --setting NAME=VALUE,VALUE; or write [factors]",
+                f"name them: --setting NAME=VALUE,VALUE{_suggestion(file)}; or write [factors]",
             )
         return _with_factors(file, used)
 
@@ -46,6 +46,14 @@ def load_factored(
         names = list(used)
         message = _CASE.sub(lambda found: f"setting {names[int(found[1])]}", error.message)
         raise UserError(message, error.hint) from error
+
+
+def _suggestion(file: StudyFile) -> str:
+    """The settings that the cases of the file change, as part of a hint; empty if they change none."""
+    names = list(dict.fromkeys(name for case in file.case for name in case.settings))
+    if not names:
+        return ""
+    return f"; the file's cases change {', '.join(names)} (`linerate settings {names[0]}` shows its values)"
 
 
 def _with_factors(file: StudyFile, factors: Levels) -> StudyFile:
