@@ -138,6 +138,7 @@ def test_pauses_that_are_refused(fio: ReadFio, lines: str, what: str) -> None:
     [
         ("rw=write\nverify=crc32c", True),
         ("rw=write\nverify=md5\nnumjobs=2", True),
+        ("rw=write\nverify=crc32c\nramp_time=1", True),
         ("rw=randwrite\nverify=crc32c\nloops=2\nnumjobs=2", True),
         ("rw=write\nverify=crc32c\ndo_verify=0", False),
         ("rw=randwrite\nverify=crc32c\ndo_verify=0", False),
@@ -160,7 +161,6 @@ def test_data_is_checked_where_fio_does_the_same(fio: ReadFio, lines: str, back:
             "rw=read\nverify=crc32c",
             "5: verify=crc32c: is not supported: a run does not know what an earlier one",
         ),
-        ("rw=write\nverify=crc32c\nramp_time=1", "5: verify=crc32c: is not supported: behind a warm-up"),
         ("rw=randrw\nverify=crc32c", "5: verify=crc32c: is not supported: fio reads all that the job wrote"),
         ("rw=write\nverify=pattern", "5: verify=pattern: is not supported: the data pattern"),
         ("rw=write\nverify=null", "5: verify=null: is not supported: fio reads back without comparing"),
@@ -216,12 +216,25 @@ def test_a_mix_with_rates_divides_its_amount(fio: ReadFio) -> None:
     assert error.message == "w.fio:1: [a]: with a rate for one direction, how much each moves is not known"
 
 
-def test_an_amount_behind_a_warm_up_is_a_limit_of_the_run(fio: ReadFio) -> None:
-    text = f"{AMOUNT}rw=randread\nramp_time=2\nnumjobs=2\n"
+def test_what_a_warm_up_moves_is_part_of_the_amount(fio: ReadFio) -> None:
+    text = f"{AMOUNT}rw=randread\nramp_time=2\nnumjobs=2\n[b]\nfilename=y\nrw=write\nsize=1m\nramp_time=2\n"
     spec = accepted(only_run(fio(text)))
-    assert (spec.limits.bytes, spec.streams[0].stop_after_bytes) == (128 << 10, None)
-    error = refusal(fio, f"{text}[b]\nfilename=y\nrw=randread\nsize=1m\nramp_time=2\n")
-    assert "have a ramp_time=, end after an amount and are different: not supported" in error.message
+    assert (spec.warmup_s, spec.limits.bytes) == (2, None)
+    assert [(one.stop_after_bytes, one.stop_at_end) for one in spec.streams] == [
+        (128 << 10, False),
+        (None, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "percent", "at_end"),
+    [("rw=randrw", 100, False), ("rw=write", None, True), ("rw=write\nloops=2\ntime_based", 200, False)],
+)
+def test_a_device_without_a_size_behind_a_warm_up(
+    fio: ReadFio, lines: str, percent: float | None, at_end: bool
+) -> None:
+    (stream,) = accepted(only_run(fio(f"[a]\nfilename=/dev/sdx\nramp_time=10\n{lines}\n"))).streams
+    assert (stream.stop_after_percent, stream.stop_at_end) == (percent, at_end)
 
 
 def test_jobs_are_kept_with_their_options_and_streams(fio: ReadFio) -> None:

@@ -358,7 +358,7 @@ def test_how_runs_without_time_based_end(fio: ReadFio) -> None:
     assert end("rw=write\nsize=1m") == (True, None, 360_000)
     assert end("rw=randread\nsize=1m\nloops=3\nnumjobs=2\nruntime=60") == (False, 6 << 20, 60)
     assert end("rw=read\nsize=1m\nio_size=8m") == (False, 8 << 20, 360_000)
-    error = refusal(fio, "[a]\nfilename=x\nrw=randread\nramp_time=1\n")
+    error = refusal(fio, "[a]\nfilename=/dev/sdx\nrw=read:8k\n")
     assert error.message == "w.fio:1: [a]: neither a time nor an amount says when it ends"
 
 

@@ -34,17 +34,30 @@ def totals(document: dict[str, Any]) -> dict[str, int]:
     return {op: sum(job[op]["total_ios"] for job in document["jobs"]) for op in ("read", "write")}
 
 
+def both(text: str, folder: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """I/Os by direction, of fio and of Linerate."""
+    (folder / "w.fio").write_text(text)
+    command = [need.tool("fio"), "--output-format=json", "w.fio"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=folder)
+    words = ("--overwrite", "all", "--output", "run", "--no-report", "--fio-json", "out.json")
+    ran = linerate("run", "w.fio", *words, cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    theirs = totals(json.loads(done.stdout[done.stdout.index("{") :]))
+    return theirs, totals(json.loads((folder / "out.json").read_text()))
+
+
 @pytest.mark.parametrize("lines", JOBS, ids=lambda lines: lines.replace("\n", " "))
 def test_as_many_ios_as_in_fio(lines: str, tmp_path: Path) -> None:
-    (tmp_path / "w.fio").write_text(f"[global]\nfilename=x\nsize=1m\nbs=4k\n[a]\n{lines}\n")
-    command = [need.tool("fio"), "--output-format=json", "w.fio"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
-    theirs = totals(json.loads(done.stdout[done.stdout.index("{") :]))
-    words = ("--overwrite", "all", "--output", "run", "--no-report", "--fio-json", "out.json")
-    ran = linerate("run", "w.fio", *words, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    ours = totals(json.loads((tmp_path / "out.json").read_text()))
+    theirs, ours = both(f"[global]\nfilename=x\nsize=1m\nbs=4k\n[a]\n{lines}\n", tmp_path)
     if "rw=rw" in lines or "randrw" in lines:  # which I/O is a read is drawn by lot
         assert min(ours.values()) > 0
         ours, theirs = {"both": sum(ours.values())}, {"both": sum(theirs.values())}
     assert ours == theirs
+
+
+@pytest.mark.parametrize("form", ["write", "randread", "randwrite"])
+def test_a_warm_up_takes_its_part_of_the_amount(form: str, tmp_path: Path) -> None:
+    text = f"[a]\nfilename=x\nrw={form}\nsize=1m\nbs=4k\nrate_iops=200\nramp_time=640ms\nnorandommap\n"
+    theirs, ours = both(text, tmp_path)
+    assert sum(ours.values()) == pytest.approx(sum(theirs.values()), abs=15)
+    assert sum(ours.values()) == pytest.approx(256 - 0.64 * 200, abs=15)

@@ -75,8 +75,9 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - **End.** With `time_based` a run ends after `runtime`. Without it each job ends by itself, as in fio: sequential jobs
   with their part of the file, others when they have moved `size` or `io_size` (times `loops`), or as many bytes as
   their part of the file or device has; `runtime` ends them earlier. The run ends with the last of them. `time_based`
-  without `runtime` has no effect. Jobs of one run have the same `runtime` and `ramp_time`, or they are refused; so are
-  different jobs that end after an amount behind a `ramp_time`.
+  without `runtime` has no effect. Jobs of one run have the same `runtime` and `ramp_time`, or they are refused.
+- **Warm-up.** What is moved during `ramp_time` is not measured, but it is part of the amount, as in fio. A job that
+  has moved all before the end of its `ramp_time` has no result: the run is void. fio reports all of it then.
 - **Rates.** `rate_iops` and `rate` are open loops: I/Os start when they are due. Response times count from the
   intended start. fio limits reads and writes of a job each by itself: `rate_iops=400,100` are 400 reads and 100 writes
   per second, `rate_iops=400` are 400 of each, and `rwmixread` does not matter then. A direction without a rate goes as

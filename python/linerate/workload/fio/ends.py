@@ -1,8 +1,8 @@
 """When the jobs of a run end: after a time, at the end of their part, or after an amount.
 
 fio ends each job by itself. So does the data plane: a sequential stream stops at the end of its part, another stops
-after its bytes, and the run ends with the last of them. What a warm-up moved does not count in fio; then the bytes of
-all streams together are a limit of the run.
+after its bytes, and the run ends with the last of them. What is moved during ramp_time= is part of the amount, as in
+fio, and is not measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from linerate.workload.fio.load import JobLoad
 from linerate.workload.fio.parts import Use, files_of
 from linerate.workload.fio.verify import VerifyUse
 from linerate.workload.problems import Problems
-from linerate.workload.spec import RunLimits, SizeMix, Sizes, StreamSpec
+from linerate.workload.spec import SizeMix, Sizes, StreamSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def mean_bytes(sizes: Sizes) -> float:
     return (sizes.min_bytes + sizes.max_bytes) / 2
 
 
-def with_ends(streams: Sequence[JobStream], problems: Problems) -> tuple[list[StreamSpec], RunLimits] | None:
-    """The streams of jobs that end after an amount, and the limit of the run; None after a problem was noted."""
+def with_ends(streams: Sequence[JobStream], problems: Problems) -> list[StreamSpec] | None:
+    """The streams of jobs that end after an amount; None after a problem was noted."""
     jobs = list({id(stream.job): stream.job for stream in streams}.values())
     first = jobs[0]
     if len(jobs) > 1 and any(job.ends_with_first for job in jobs):
@@ -85,9 +85,7 @@ def with_ends(streams: Sequence[JobStream], problems: Problems) -> tuple[list[St
     unknown = [stream for stream in streams if not _is_known(stream)]
     if unknown:
         return _without_ends(streams, unknown[0].job, problems)
-    if first.ramp_s:
-        return _with_limit(streams, jobs, problems)
-    return [_with_end(stream) for stream in streams], RunLimits()
+    return [_with_end(stream) for stream in streams]
 
 
 def _with_end(stream: JobStream) -> StreamSpec:
@@ -100,21 +98,19 @@ def _with_end(stream: JobStream) -> StreamSpec:
 
 
 def _is_known(stream: JobStream) -> bool:
-    """Whether it is known when it ends. Behind a warm-up the bytes must be known."""
-    by_percent = stream.amount_percent is not None and not stream.job.ramp_s
-    return stream.amount_bytes is not None or by_percent or _is_one_pass(stream.job)
+    """Whether it is known when it ends."""
+    has_amount = stream.amount_bytes is not None or stream.amount_percent is not None
+    return has_amount or _is_one_pass(stream.job)
 
 
 def _is_one_pass(job: FioJob) -> bool:
     """Each of its streams ends when it has reached the end of its part."""
     load = job.load
-    once = job.loops == 1 and job.io_bytes is None and job.number_ios is None and not job.ramp_s
+    once = job.loops == 1 and job.io_bytes is None and job.number_ios is None
     return once and not load.random_percent and not load.skip_bytes and not load.is_mixed
 
 
-def _without_ends(
-    streams: Sequence[JobStream], job: FioJob, problems: Problems
-) -> tuple[list[StreamSpec], RunLimits] | None:
+def _without_ends(streams: Sequence[JobStream], job: FioJob, problems: Problems) -> list[StreamSpec] | None:
     """How much a job moves is not known: its time ends the run, if it has one."""
     if job.load.is_mixed and job.load.has_rate and not job.load.is_rated:
         what = f"[{job.name}]: with a rate for one direction, how much each moves is not known"
@@ -126,26 +122,4 @@ def _without_ends(
         return None
     what = f"[{job.name}]: runs for {job.runtime_s:g} s; fio would end earlier, once all of the file was used"
     problems.notice(job.place, what)
-    return [stream.spec for stream in streams], RunLimits()
-
-
-def _with_limit(
-    streams: Sequence[JobStream], jobs: Sequence[FioJob], problems: Problems
-) -> tuple[list[StreamSpec], RunLimits] | None:
-    """Behind a warm-up. Jobs that are equal move their bytes at the same speed; others would end at different times."""
-    first = jobs[0]
-    other = next((job for job in jobs if _mover(job) != _mover(first)), None)
-    if other is not None:
-        what = f"jobs {first.name} and {other.name} run at the same time, have a ramp_time=, end after an amount "
-        problems.error(
-            other.place,
-            f"{what}and are different: not supported",
-            "write time_based and runtime=, or stonewall",
-        )
-        return None
-    total = sum((stream.amount_bytes or 0) * len(stream.spec.volumes) for stream in streams)
-    return [stream.spec for stream in streams], RunLimits(bytes=max(total, 1))
-
-
-def _mover(job: FioJob) -> tuple[object, ...]:
-    return job.load, job.copies, job.files.size, job.io_bytes, job.number_ios, job.loops
+    return [stream.spec for stream in streams]

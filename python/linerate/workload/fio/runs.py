@@ -20,7 +20,7 @@ from linerate.workload.plan import (
     Rate,
 )
 from linerate.workload.problems import Problems, SourceLocation
-from linerate.workload.spec import RunLimits, RunSpec, StreamSpec
+from linerate.workload.spec import RunSpec, StreamSpec
 from linerate.workload.units import number_text
 
 _INTERVALS_S = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001)
@@ -66,13 +66,10 @@ def _step(
     times = _times(jobs, problems)
     if made is None or times is None:
         return None
-    ended = ([stream.spec for stream in made[1]], RunLimits())
-    if not jobs[0].time_based:
-        found = with_ends(made[1], problems)
-        if found is None:
-            return None
-        ended = found
-    streams, rate = _with_rates(ended[0], jobs, problems)
+    ended = [stream.spec for stream in made[1]] if jobs[0].time_based else with_ends(made[1], problems)
+    if ended is None:
+        return None
+    streams, rate = _with_rates(ended, jobs, problems)
     name = jobs[0].name if len(jobs) == 1 else f"{jobs[0].name}+{len(jobs) - 1}"
     label = unused_name(name, labels, " ")
     elapsed_s, warmup_s = times
@@ -85,7 +82,6 @@ def _step(
         elapsed_s=elapsed_s,
         warmup_s=warmup_s,
         interval_s=_interval_s(elapsed_s, warmup_s),
-        limits=ended[1],
     )
     _note_places(jobs, problems)
     ends_when_done = not jobs[0].runtime_s

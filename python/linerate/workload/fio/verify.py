@@ -45,12 +45,9 @@ def read_verify(options: SectionOptions, *, reads: bool, writes: bool) -> Verify
         "do_verify", flag, True
     ):
         return VerifyUse.STAMPS
-    if reads:
-        reason = "fio reads all that the job wrote after the mix has ended; Linerate does so for writes alone"
-    elif options.is_on("ramp_time"):
-        reason = "behind a warm-up the amount is a limit of the run, and nothing is read after it"
-    else:
+    if not reads:
         return VerifyUse.READ_BACK
+    reason = "fio reads all that the job wrote after the mix has ended; Linerate does so for writes alone"
     options.refuse("verify", reason, _NO_READ_BACK)
     return VerifyUse.OFF
 
