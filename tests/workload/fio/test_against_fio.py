@@ -162,3 +162,30 @@ def test_jobs_are_what_fio_makes_of_them(seed: int, folder: Path) -> None:
             assert extent(job.load.read_sizes) == (low_read, high_read), where
         if job.load.read_percent < 100:
             assert extent(job.load.write_sizes) == (low_write, high_write), where
+
+
+@pytest.mark.parametrize("areas", ["zoned:50/5:30/15:20/", "zoned:60/10:40/40", "zoned:10:90"])
+def test_areas_have_the_shares_that_fio_gives_them(areas: str, folder: Path) -> None:
+    text = "[a]\nioengine=null\nrw=randread\nsize=16m\n"
+    (folder / "w.fio").write_text(f"{text}random_distribution={areas}\n")
+    offsets = [
+        int(found, 16) for found in re.findall(r"fill: io_u.*?off=(0x[0-9a-f]+)", fio("--debug=io", "w.fio"))
+    ]
+    assert len(offsets) == 4096
+    (run,) = load_workload("w.fio").steps()
+    distribution = run.spec.streams[0].distribution
+    assert distribution is not None
+    start = 0.0
+    for share, length in distribution.parts:
+        inside = [start <= offset * 100 / (16 << 20) < start + length for offset in offsets]
+        assert sum(inside) / 40.96 == pytest.approx(share, abs=3)
+        start += length
+    assert start == pytest.approx(100)
+
+
+@pytest.mark.parametrize("size", ["1m:3m", "3m:1m", "2m:1m:512k"])
+def test_fio_uses_the_last_of_several_sizes(size: str, folder: Path) -> None:
+    (folder / "w.fio").write_text(f"[a]\nioengine=null\nrw=read\nbs=64k\nsize={size}\n")
+    ios = len(re.findall(r"fill: io_u.*?off=(0x[0-9a-f]+)", fio("--debug=io", "w.fio")))
+    (run,) = load_workload("w.fio").steps()
+    assert run.spec.volumes[0].size_bytes == ios * 65536

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from linerate._core import Run
-from linerate.workload.spec import ByteSpan, OpenArrival, RunSpec, SizeMix, ThinkTime
+from linerate.workload.spec import ByteSpan, OpenArrival, PlaceDistribution, RunSpec, SizeMix, ThinkTime
 
 from .conftest import ReadFio, only_run, refusal
 
@@ -235,6 +235,55 @@ def test_a_device_without_a_size_behind_a_warm_up(
 ) -> None:
     (stream,) = accepted(only_run(fio(f"[a]\nfilename=/dev/sdx\nramp_time=10\n{lines}\n"))).streams
     assert (stream.stop_after_percent, stream.stop_at_end) == (percent, at_end)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "parts"),
+    [
+        ("zoned:50/5:30/15:20/", "percent", ((50, 5), (30, 15), (20, 80))),
+        ("zoned:60/10:40/40", "percent", ((60, 10), (40, 40), (0, 50))),
+        ("zoned:10:90", "percent", ((10, 50), (90, 50))),
+        ("zoned:0/10:100/90", "percent", ((0, 10), (100, 90))),
+        ("zoned_abs:60/4m:40/16m", "bytes", ((60, 4 << 20), (40, 16 << 20))),
+    ],
+)
+def test_areas_of_random_places(
+    fio: ReadFio, value: str, unit: str, parts: tuple[tuple[float, float], ...]
+) -> None:
+    job = f"[a]\nfilename=x\n{TIMED}rw=randrw\nrandom_distribution={value}\n"
+    (stream,) = accepted(only_run(fio(job))).streams
+    assert stream.distribution == PlaceDistribution.model_validate({"unit": unit, "parts": parts})
+    (sequential,) = only_run(fio(job.replace("randrw", "rw"))).streams
+    assert sequential.distribution is None
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("zipf:1.2", "is not supported: random places are even, or have areas"),
+        ("pareto:0.2", "is not supported: random places are even, or have areas"),
+        ("zoned:50/5:50/,100/", "is not supported: reads and writes have the same areas"),
+        ("zoned:50/5:30/15", "the shares add up to 80, not 100"),
+        ("zoned:50/60:50/60", "the lengths add up to 120 percent, more than 100"),
+        ("zoned:50/100:50/", "an area without length has a share"),
+        ("zoned_abs:50/4m:50/", "each area of zoned_abs: has a length above 0"),
+        ("zoned:x/5:50/", "not a whole number"),
+        ("zoned:" + ":".join(["0/0"] * 257), "256 areas at most"),
+    ],
+)
+def test_other_distributions_are_refused(fio: ReadFio, value: str, what: str) -> None:
+    error = refusal(fio, f"[a]\nfilename=x\n{TIMED}rw=randread\nrandom_distribution={value}\n")
+    assert error.message.startswith("w.fio:6: random_distribution=")
+    assert what in error.message
+
+
+def test_areas_fit_into_the_used_part(fio: ReadFio) -> None:
+    job = f"[a]\nfilename=x\n{TIMED}rw=randread\nsize=8m\nrandom_distribution=zoned_abs:50/4m:50/"
+    only_run(fio(f"{job}4m\n"))
+    what = (
+        "w.fio:1: [a]: the areas of zoned_abs: have 12582912 bytes, and the used part of a file has 8388608"
+    )
+    assert refusal(fio, f"{job}8m\n").message == what
 
 
 def test_jobs_are_kept_with_their_options_and_streams(fio: ReadFio) -> None:

@@ -59,6 +59,12 @@ def test_a_percentage_may_have_two_signs(fio: ReadFio) -> None:
     assert (spec.streams[0].range.start, spec.streams[0].range.end) == (0, 50)
 
 
+def test_of_several_sizes_with_colons_the_last_counts(fio: ReadFio) -> None:
+    spec = only_run(fio("[a]\nfilename=x\nrw=randread\nsize=1m:3m:2m\noffset=4m:1m\n"))
+    assert (spec.volumes[0].first_byte, spec.volumes[0].size_bytes) == (1 << 20, 2 << 20)
+    assert refusal(fio, "[a]\nfilename=x\nsize=z:1m\n").message.startswith("w.fio:3: size=z:1m: not a number")
+
+
 @pytest.mark.parametrize("engine", ["linuxaio", "aio"])
 def test_other_names_of_libaio(fio: ReadFio, engine: str) -> None:
     assert only_run(fio(f"{TIMED}ioengine={engine}\niodepth=8\n")).volumes[0].outstanding == 8

@@ -52,6 +52,7 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - A number may be an expression in parentheses: `(4*1024)`. (Debian's fio is built without.)
 - Sizes take k, m, g, t and p, with 1024 or `kb_base`. `4k`, `4kb` and `4ki` are the same; `4kib` has the other base,
   as in fio. A fraction such as `1.5k` is refused: fio reads it as 1.
+- Of several amounts with colons between them (`size=1g:2g`) the last one counts, as in fio.
 - Blanks around `=` are left out. fio keeps those before a text.
 - All whole numbers take these letters: `iodepth=1k` is 1024. `50%%` is `50%`. Where no comma separates values for
   reads and writes, a colon or else a minus sign does: `bs=4k-64k` are reads of 4k and writes of 64k.
@@ -92,6 +93,9 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
   earlier run wrote are refused.
 - **Random places** may repeat before all blocks have been used, as with `norandommap`. They follow from the seed
   (`randseed`, `--seed`), so two runs use the same ones, as with fio's `randrepeat=1`.
+- **Areas.** `random_distribution=zoned:50/5:30/15:20/` gives 50 % of the random I/Os to the first 5 % of the used part,
+  30 % to the next 15 %, and 20 % to the rest. `zoned_abs` has sizes instead of percentages. Areas behind the end of a
+  device are left out; fio ends with an error there. zipf, pareto and normal are refused.
 - **direct=0** is fio's default: files and block devices then go through the page cache of the host.
 - **Errors.** The first I/O error ends a run unless `continue_on_error` says otherwise.
 - **First block.** Devices are used from their first byte, as in fio. (A vdbench file leaves it out.)

@@ -11,6 +11,7 @@ from linerate.workload.fio.refused import ASYNCHRONOUS, ENGINE_NAMES, REFUSED_EN
 from linerate.workload.fio.values import (
     JobValueError,
     by_direction,
+    distribution,
     io_bytes,
     numbers_by_direction,
     percent,
@@ -20,7 +21,7 @@ from linerate.workload.fio.values import (
     whole,
 )
 from linerate.workload.fio.verify import VerifyUse, read_verify
-from linerate.workload.spec import RATE_IOPS_MAX, SizeMix, SizeRange, Sizes, ThinkTime
+from linerate.workload.spec import RATE_IOPS_MAX, PlaceDistribution, SizeMix, SizeRange, Sizes, ThinkTime
 
 _DEPTH_MAX = 65_536
 _IOS_PER_PLACE_MAX = 1 << 20
@@ -49,6 +50,7 @@ class JobLoad:
 
     read_percent: float
     random_percent: float
+    distribution: PlaceDistribution | None
     read_sizes: Sizes
     write_sizes: Sizes
     align_bytes: int | None
@@ -111,6 +113,7 @@ def read_load(options: SectionOptions) -> JobLoad:
     return JobLoad(
         read_percent=read_percent,
         random_percent=random_percent,
+        distribution=_distribution(options, is_random=is_random),
         read_sizes=read_sizes,
         write_sizes=write_sizes,
         align_bytes=_align_bytes(options, (read_sizes, write_sizes), skip_bytes),
@@ -126,6 +129,12 @@ def read_load(options: SectionOptions) -> JobLoad:
         direct=_direct(options),
         durable=_durable(options),
     )
+
+
+def _distribution(options: SectionOptions, *, is_random: bool) -> PlaceDistribution | None:
+    """Areas of random places; they do not matter to a sequential job, as in fio."""
+    found = options.value("random_distribution", lambda text: distribution(text, options.kb_base), None)
+    return found if is_random else None
 
 
 def _direction(text: str) -> tuple[tuple[bool, bool, bool], str]:

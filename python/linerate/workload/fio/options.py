@@ -10,9 +10,9 @@ from linerate.workload.fio.tables import JobEffect, JobKeyword, find_keyword
 from linerate.workload.fio.values import (
     Amount,
     JobValueError,
-    amount,
     by_direction,
     flag,
+    last_amount,
     size_bytes,
     whole,
 )
@@ -110,8 +110,8 @@ class SectionOptions:
         return size_bytes(text, self.kb_base)
 
     def amount(self, text: str) -> Amount:
-        """Bytes or percent, with the section's kb_base."""
-        return amount(text, self.kb_base)
+        """Bytes or percent, with the section's kb_base. Of several with colons between them the last one counts."""
+        return last_amount(text, self.kb_base)
 
     def by_direction(
         self, name: str, read: Callable[[str], T], default: T, *, parts: Parts = by_direction

@@ -135,10 +135,23 @@ def _part(job: FioJob, copy: int, number: int, problems: Problems) -> tuple[Amou
             job.place, f"[{job.name}]: no byte of its files is left to use", "correct size= and offset="
         )
         length = None
+    _check_areas(job, length, problems)
     if start.value and length is not None and start.is_percent != length.is_percent:
         what = f"[{job.name}]: offset= and size= are not both bytes or both percent"
         problems.error(job.place, what, "write both the same way")
     return start, length
+
+
+def _check_areas(job: FioJob, length: Amount | None, problems: Problems) -> None:
+    """fio refuses areas that are longer than the used part. How long that of a device is, only the run knows."""
+    areas = job.load.distribution
+    if areas is None or areas.unit == "percent" or length is None or length.is_percent:
+        return
+    total = round(sum(area_bytes for _, area_bytes in areas.parts))
+    if total > length.value:
+        what = f"[{job.name}]: the areas of zoned_abs: have {total} bytes, "
+        what += f"and the used part of a file has {length.value}"
+        problems.error(job.place, what, "write shorter areas, or a larger size=")
 
 
 def shares_of(uses: Sequence[Use], problems: Problems) -> list[FileShare]:

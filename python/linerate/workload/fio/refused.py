@@ -7,7 +7,6 @@ _OFF = ("0",)
 
 UNLESS = (
     ("verify_only", _OFF, "a run does not check the data of an earlier one"),
-    ("random_distribution", ("random",), "random places are even; a vdbench file has hotband= and rhpct="),
     ("file_service_type", ("roundrobin",), "every file of a job has its own queue"),
     ("iodepth_low", _OFF, "a queue is refilled as I/Os complete"),
     ("iodepth_batch_complete_min", ("0", "1"), "an I/O starts as soon as another has completed"),

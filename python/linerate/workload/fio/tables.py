@@ -63,6 +63,12 @@ _DOES = (
     JobKeyword(
         "percentage_random", "percent, or read,write", "share of random places of a random job", "100"
     ),
+    JobKeyword(
+        "random_distribution",
+        "random, zoned:share/percent:share/percent, or zoned_abs:share/size:share/size",
+        "random places by areas of the used part, which follow each other: each has its share of them",
+        "random",
+    ),
     JobKeyword("bs", "size, or read,write,trim", "size of an I/O", "4096", ("blocksize",)),
     JobKeyword(
         "bsrange",

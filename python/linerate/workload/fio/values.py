@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from linerate.workload.spec import IO_BYTES_MAX, TIME_S_MAX, SizeMix, SizeRange, Sizes
+from linerate.workload.spec import IO_BYTES_MAX, TIME_S_MAX, PlaceDistribution, SizeMix, SizeRange, Sizes
 
 _SIZE = re.compile(r"(0x[0-9a-f]+|\d+)(?:([kmgtp])(ib|i|b)?|b)?", re.IGNORECASE | re.ASCII)
 _TIME = re.compile(r"(\d+)(d|h|m|s|sec|ms|msec|us|usec)?", re.IGNORECASE | re.ASCII)
@@ -17,6 +17,7 @@ _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _MOST = 1 << 62
 _EXPRESSION_MAX = 200
 _EXPONENT_MAX = 62
+_AREAS_MAX = 256
 _SUFFIXED = re.compile(r"\b(0x[0-9a-f]+|\d+)([kmgtp](?:ib|i|b)?)\b", re.IGNORECASE)
 _OPERATORS = {
     ast.Add: operator.add,
@@ -107,6 +108,11 @@ def amount(text: str, kb_base: int = 1024) -> Amount:
             raise JobValueError("a percentage is at most 100")
         return Amount(percent, is_percent=True)
     return Amount(size_bytes(text, kb_base))
+
+
+def last_amount(text: str, kb_base: int = 1024) -> Amount:
+    """The last of several amounts with colons between them: fio reads all and keeps that. Raises JobValueError."""
+    return [amount(part.strip(), kb_base) for part in text.split(":")][-1]
 
 
 def whole(text: str) -> int:
@@ -204,6 +210,57 @@ def size_split(text: str, kb_base: int) -> Sizes:
     rest = (100 - given) / open_parts if open_parts else 0.0
     filled = [(size, rest if share is None else share) for size, share in shares]
     return SizeMix(parts=tuple((size, share) for size, share in filled if share > 0))
+
+
+def distribution(text: str, kb_base: int) -> PlaceDistribution | None:
+    """`zoned:50/5:50/` or `zoned_abs:50/5g:50/8g`: areas from the start of the used part, with shares; None: even.
+
+    Raises JobValueError.
+    """
+    kind, _, rest = text.partition(":")
+    if kind == "random":
+        return None
+    if kind not in ("zoned", "zoned_abs"):
+        raise JobValueError(
+            "is not supported: random places are even, or have areas by zoned: and zoned_abs:"
+        )
+    if "," in rest:
+        raise JobValueError("is not supported: reads and writes have the same areas")
+    parts = [part.strip().partition("/") for part in rest.split(":")]
+    if len(parts) > _AREAS_MAX:
+        raise JobValueError(f"{_AREAS_MAX} areas at most")
+    in_percent = kind == "zoned"
+    shares = [percent(share) for share, _, _ in parts]
+    lengths = [
+        None if not length else percent(length) if in_percent else float(size_bytes(length, kb_base))
+        for _, _, length in parts
+    ]
+    if sum(shares) != 100:
+        raise JobValueError(f"the shares add up to {sum(shares):g}, not 100")
+    return _areas(shares, lengths) if in_percent else _areas_in_bytes(shares, lengths)
+
+
+def _areas(shares: Sequence[float], lengths: Sequence[float | None]) -> PlaceDistribution:
+    """Lengths in percent; those that are not given divide the rest."""
+    rest = 100 - sum(length for length in lengths if length is not None)
+    if rest < 0:
+        raise JobValueError(f"the lengths add up to {100 - rest:g} percent, more than 100")
+    open_lengths = lengths.count(None)
+    filled = [rest / open_lengths if length is None else length for length in lengths]
+    parts = [(share, length) for share, length in zip(shares, filled, strict=True) if length]
+    if rest and not open_lengths:
+        parts.append((0.0, rest))
+    if sum(share for share, _ in parts) != 100:
+        raise JobValueError("an area without length has a share")
+    return PlaceDistribution(unit="percent", parts=tuple(parts))
+
+
+def _areas_in_bytes(shares: Sequence[float], lengths: Sequence[float | None]) -> PlaceDistribution:
+    """Lengths in bytes, all of which must be given."""
+    parts = [(share, length) for share, length in zip(shares, lengths, strict=True) if length]
+    if len(parts) < len(shares):
+        raise JobValueError("each area of zoned_abs: has a length above 0")
+    return PlaceDistribution(unit="bytes", parts=tuple(parts))
 
 
 def filenames(text: str) -> tuple[str, ...]:

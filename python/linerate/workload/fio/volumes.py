@@ -190,6 +190,7 @@ def _streams(placed: Sequence[tuple[str, Use, VolumeRegion | None]]) -> list[Job
             sizes=job.load.read_sizes,
             read_percent=job.load.read_percent,
             random_percent=100.0 if job.load.skip_bytes else job.load.random_percent,
+            distribution=job.load.distribution,
             ios_per_place=job.load.ios_per_place,
             stride=_stride(job.load.skip_bytes),
             range=region,
