@@ -84,7 +84,8 @@ def test_a_worker_that_ends_in_a_run_is_counted_though_smbd_waits_for_it_later(
 ) -> None:
     before_s = nas_lab.counters()["array.n1.cpu_s"]
     workload = tmp_path / "writes.vdb"
-    workload.write_text(WORKLOAD.replace("URL", nas_lab.volume_urls(HOST)[0].url))
+    text = WORKLOAD.replace("URL", nas_lab.volume_urls(HOST)[0].url)
+    workload.write_text(text.replace("elapsed=2", "elapsed=4"))
     load = (sys.executable, "-m", "linerate.cli", "run", str(workload), "--output", str(tmp_path / "out"))
     command = (*COMMAND, "exec", "--lab", nas_lab.name, HOST, "--", *load)
     there = set(_processes_in(os.stat(nas_lab.namespace("n1").path).st_ino))
@@ -101,9 +102,8 @@ def test_a_worker_that_ends_in_a_run_is_counted_though_smbd_waits_for_it_later(
             os.kill(server, signal.SIGCONT)
         _soon("that smbd waits for it", lambda: not Path(f"/proc/{worker}").exists())
     waited_for_s = nas_lab.counters()["array.n1.cpu_s"] - before_s
-    assert worker_s > 0.1
     assert ended_s > worker_s
-    assert waited_for_s == pytest.approx(ended_s, abs=0.1), "counted once"
+    assert waited_for_s == pytest.approx(ended_s, abs=worker_s / 2), "counted once"
 
 
 def _soon(what: str, look: Callable[[], int]) -> int:
@@ -119,7 +119,7 @@ def _soon(what: str, look: Callable[[], int]) -> int:
 def _newest(lab: Lab, there: set[int]) -> int:
     """A process of the NAS that was not there and has worked; 0 before."""
     new = set(_processes_in(os.stat(lab.namespace("n1").path).st_ino)) - there
-    return next((pid for pid in new if _used_s(pid) > 0.02), 0)
+    return next((pid for pid in new if _used_s(pid) >= 0.08), 0)
 
 
 def _used_s(pid: int) -> float:
