@@ -74,12 +74,12 @@ class _Times:
 
 def _processes(inode: int) -> dict[int, int]:
     """The processes of a namespace, each with the ticks of children that it has waited for."""
-    inside: list[int] = []
+    inside: set[int] = set()
     without: list[int] = []
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
             if os.stat(f"/proc/{pid}/ns/net").st_ino == inode:
-                inside.append(pid)
+                inside.add(pid)
         except FileNotFoundError:
             without.append(pid)
         except OSError:
