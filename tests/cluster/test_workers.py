@@ -16,10 +16,12 @@ import pytest
 from linerate.analysis import summarise
 from linerate.cluster import Cluster, Endpoint, PortRange, divide, local_endpoint
 from linerate.cluster.tls import Membership
-from linerate.errors import HostError, LinerateError
+from linerate.errors import HostError, InternalError, LinerateError
 from linerate.results import WorkloadSource
 from linerate.run import Execution, RunEvent, carry_out
 from linerate.volumes import Consent, RefusedError, clear
+from linerate.workload import RunSpec
+from linerate.workload.hosts import LoadHost, LoadHosts
 from linerate.workload.toml_file import parse_toml
 
 from tests.support.cleared import Loads, cleared
@@ -157,6 +159,37 @@ def test_every_host_looks_at_what_it_would_overwrite(cluster: Cluster, spools: P
     assert data.read_bytes() == b"precious" * 1000
     looks = clear([step.spec for step in plan.steps()], cluster.look, Consent.of(["v1"])).looks
     assert {(look.host, look.volume) for look in looks} == {(host, "v1") for host in cluster.hosts}
+
+
+def test_a_host_that_writes_in_a_later_run_only_looks_too(cluster: Cluster, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"precious" * 1000)
+    urls = {"v1": {"h1": f"file:{tmp_path}/new", "h3": f"file:{data}"}}
+    dealt = cluster.dealt(
+        LoadHosts(
+            (LoadHost("h1", "h1"), LoadHost("h3", "h3")),
+            urls,
+            {"first": ("h1",), "second": ("h3",)},
+        )
+    )
+    runs = [
+        RunSpec.model_validate(
+            {
+                "name": stream,
+                "volumes": [{"name": "v1", "url": urls["v1"]["h1"], "size_bytes": 1 << 20, "create": True}],
+                "streams": [{"name": stream, "volumes": ["v1"], "read_percent": 0}],
+            }
+        )
+        for stream in ("first", "second")
+    ]
+    with pytest.raises(RefusedError, match=r"^this run would overwrite\n  h3: v1 .*data of unknown kind$"):
+        clear(runs, dealt.look, Consent.nothing(), dealt.hosts_of)
+    clearance = clear(runs, dealt.look, Consent.of(["v1"]), dealt.hosts_of)
+    assert [look.host for look in clearance.looks] == ["h1", "h3"]
+    assert set(clearance.of(runs[1]).free) == {str(tmp_path / "new"), str(data)}, "each host may hold its own"
+    one = clear(runs[:1], dealt.look, Consent.nothing(), dealt.hosts_of)
+    with pytest.raises(InternalError, match="second writes to v1, which was not looked at"):
+        one.of(runs[1])
 
 
 def test_a_host_that_dies_degrades_the_result_and_keeps_its_spool(cluster: Cluster, spools: Path) -> None:

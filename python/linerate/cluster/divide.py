@@ -54,6 +54,15 @@ def whole(spec: RunSpec, parts: Mapping[str, RunSpec]) -> RunSpec:
     )
 
 
+def loading(divided: Divided) -> dict[str, list[str]]:
+    """By volume of the run, the hosts that have it in their parts."""
+    hosts: dict[str, list[str]] = {}
+    for host, its_part in divided[0].items():
+        for volume in its_part.volumes:
+            hosts.setdefault(unnamed(volume.name), []).append(host)
+    return hosts
+
+
 def apportion(spec: RunSpec, owners: Mapping[str, str]) -> Divided:
     """Each volume is loaded by its owner (volume -> host). Hosts that own none with a stream on it have no part.
 

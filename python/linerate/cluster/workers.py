@@ -22,7 +22,7 @@ from linerate import _core
 from linerate.cluster.agent import TOPIC, LoadAgent
 from linerate.cluster.clock import Offset
 from linerate.cluster.deal import deal
-from linerate.cluster.divide import Divided, Volumes, divide, named, unnamed
+from linerate.cluster.divide import Divided, Volumes, divide, loading, named, unnamed
 from linerate.cluster.hosts import Endpoint
 from linerate.cluster.load import ClusterLoad, PendingAnswer, ask_all, measured_offset
 from linerate.cluster.ports import PortRange, try_to_listen
@@ -233,6 +233,10 @@ class Cluster:
             for look in map(Look.model_validate, looks)
         )
 
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        """See `linerate.run.Loader`."""
+        return {volume.name: self.hosts for volume in spec.volumes}
+
     def start(self, cleared: Cleared) -> ClusterLoad:
         """Arms all hosts with the whole run and starts them at one instant. Raises LinerateError."""
         return self.start_parts(divide(cleared.spec, self.hosts, self._urls), cleared)
@@ -379,6 +383,10 @@ class FirstHosts:
         """See `linerate.run.Loader`."""
         return self._cluster.look_at_parts(divide(spec, self._hosts, self._urls), names)
 
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        """See `linerate.run.Loader`."""
+        return {volume.name: self._hosts for volume in spec.volumes}
+
     def start(self, cleared: Cleared) -> ClusterLoad:
         """See `linerate.run.Loader`."""
         return self._cluster.start_parts(divide(cleared.spec, self._hosts, self._urls), cleared)
@@ -394,6 +402,10 @@ class DealtHosts:
     def look(self, spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
         """See `linerate.run.Loader`."""
         return self._cluster.look_at_parts(deal(spec, self._hosts), names)
+
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        """See `linerate.run.Loader`."""
+        return loading(deal(spec, self._hosts))
 
     def start(self, cleared: Cleared) -> ClusterLoad:
         """See `linerate.run.Loader`."""

@@ -162,7 +162,7 @@ def _look(execution: Execution) -> Clearance | LinerateError:
     try:
         with heard():
             specs = [step.spec for step in execution.plan.steps()]
-            return clear(specs, execution.loader.look, execution.consent)
+            return clear(specs, execution.loader.look, execution.consent, execution.loader.hosts_of)
     except RefusedError:
         raise
     except LinerateError as error:

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from linerate import _core
 from linerate.errors import LinerateError
 from linerate.results import IntervalSample, TimedEvent, interval_from_core
-from linerate.volumes import Cleared, Look, VolumeLock, look_here, refuse_shared, virtual
+from linerate.volumes import Cleared, Look, VolumeLock, look_here, refuse_shared, this_process, virtual
 from linerate.workload import RunSpec
 from linerate.workload.files import FilesLoadSpec
 from linerate.workload.url import array_url
@@ -59,6 +59,9 @@ class Loader(Protocol):
         """The contents of the named volumes, as their load generator sees them. Raises LinerateError, and UserError
         for two volumes of the run that are one."""
 
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        """By volume, the hosts that load it; this process loads those that are not named."""
+
     def start(self, cleared: Cleared) -> Load:
         """Opens every volume and starts the load. Raises LinerateError."""
 
@@ -75,6 +78,10 @@ class Here:
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
         """See `Loader`."""
         return look_here(spec, names)
+
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        """See `Loader`."""
+        return this_process(spec)
 
     def start(self, cleared: Cleared) -> Load:
         """See `Loader`."""

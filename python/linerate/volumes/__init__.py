@@ -7,7 +7,7 @@ may be overwritten.
 
 from __future__ import annotations
 
-from linerate.volumes.clearing import Clearance, Cleared, LookAt, clear, virtual
+from linerate.volumes.clearing import Clearance, Cleared, HostsOf, LookAt, clear, this_process, virtual
 from linerate.volumes.consent import Ask, Consent, columns, listing, on_host, size_text
 from linerate.volumes.identity import RefusedError, refuse_shared, written
 from linerate.volumes.lock import VolumeLock
@@ -18,6 +18,7 @@ __all__ = [
     "Clearance",
     "Cleared",
     "Consent",
+    "HostsOf",
     "Look",
     "LookAt",
     "RefusedError",
@@ -30,6 +31,7 @@ __all__ = [
     "on_host",
     "refuse_shared",
     "size_text",
+    "this_process",
     "virtual",
     "written",
 ]

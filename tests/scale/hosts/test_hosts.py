@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -113,6 +113,9 @@ class _MovedClock:
 
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
         return Here().look(spec, names)
+
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        return Here().hosts_of(spec)
 
     def start(self, cleared: Cleared) -> Load:
         return _Ends(Here().start(cleared))  # type: ignore[return-value]

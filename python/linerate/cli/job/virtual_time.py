@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -10,7 +10,7 @@ from typing import Self
 from linerate.array import ArrayConfig, load_array_file
 from linerate.errors import UserError
 from linerate.run import ArrayWatch, Load, SimulatedLoad
-from linerate.volumes import Cleared, Consent, Look, clear, virtual
+from linerate.volumes import Cleared, Consent, Look, clear, this_process, virtual
 from linerate.workload import RunSpec, StreamSpec
 from linerate.workload.url import array_url
 
@@ -41,6 +41,10 @@ class VirtualTime:
         sizes_bytes = self._sizes_bytes(spec, names)
         looks = virtual(spec, names)
         return [look.model_copy(update={"size_bytes": sizes_bytes.get(look.volume)}) for look in looks]
+
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        """There are no hosts."""
+        return this_process(spec)
 
     def _sizes_bytes(self, spec: RunSpec, names: Collection[str]) -> dict[str, int]:
         """Of the volumes as a whole: those of RAID sets follow from their disks."""

@@ -250,6 +250,12 @@ class _Hosts:
             return self._here.look(spec, names)
         return self._up.cluster.look_at_parts(apportion(spec, self._owners), names)
 
+    def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
+        """See `linerate.run.Loader`."""
+        if self._up.cluster is None:
+            return self._here.hosts_of(spec)
+        return {volume.name: (self._owners[volume.name],) for volume in spec.volumes}
+
     def start(self, cleared: Cleared) -> Load:
         """See `linerate.run.Loader`."""
         if self._up.cluster is None:
