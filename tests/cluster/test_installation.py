@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
+import importlib.util
 import io
 import json
+import marshal
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +21,7 @@ import pytest
 from linerate import _core
 from linerate.cluster import Endpoint, ssh_endpoints
 from linerate.cluster.installation import Bundle, HostDone, check, install, pack, remove
+from linerate.cluster.installation.bytecode import bytecode_of, place_of
 from linerate.cluster.installation.closure import STAYS_HERE, Packed, files_of, needed
 from linerate.cluster.installation.fit import check_fit
 from linerate.errors import HostError, LinerateError, UserError
@@ -78,18 +82,26 @@ def _started(place: Endpoint) -> str:
 @pytest.mark.long
 def test_the_closure_is_what_linerate_needs_and_no_more() -> None:
     found = needed()
-    assert {"linerate-san", "distributed", "dask", "tornado", "numpy", "polars", "cryptography"} <= set(found)
+    assert {"linerate-san", "distributed", "dask", "tornado", "polars", "cryptography"} <= set(found)
     assert not {"pytest", "mypy", "ruff", "pip", *STAYS_HERE} & set(found)
     files = [one.name for one in files_of(found)]
     assert len(files) == len(set(files))
     assert {"linerate/cluster/worker.py", "linerate/_core.abi3.so", "distributed/worker.py"} <= set(files)
-    assert not [name for name in files if name.endswith(".pyc") or name.startswith((".", "/"))]
+    assert not [
+        name for name in files if name.endswith(".pyc") or "/tests/" in name or name.startswith((".", "/"))
+    ]
 
 
 _WITHOUT = """\
 import importlib, sys
 from importlib.metadata import packages_distributions
-left_out = {name for name, of in packages_distributions().items() if {one.lower() for one in of} & set(sys.argv[1:])}
+from linerate.cluster.installation import closure
+there = set(closure.needed())
+closure.STAYS_HERE = frozenset()
+stays = set(closure.needed()) - there
+left_out = {name for name, of in packages_distributions().items() if set(map(closure._normal, of)) & stays}
+for name in [one for one in sys.modules if one.partition(".")[0] in {*left_out, "linerate"}]:
+    del sys.modules[name]
 sys.modules.update(dict.fromkeys(left_out))
 import linerate.cluster.agent, linerate.cluster.worker, linerate.cli.host.verbs
 print(*sorted(left_out))
@@ -98,10 +110,44 @@ print(*sorted(left_out))
 
 @pytest.mark.long
 def test_what_a_host_runs_does_without_the_packages_that_stay_here() -> None:
-    command = [sys.executable, "-c", _WITHOUT, *STAYS_HERE]
+    command = [sys.executable, "-c", _WITHOUT]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert {"altair", "scipy", "vl_convert", "xlsxwriter", "pyDOE3"} <= set(done.stdout.split())
+    assert {"altair", "scipy", "vl_convert", "xlsxwriter", "pyDOE3", "numpy", "narwhals", "starlette"} <= set(
+        done.stdout.split()
+    )
+
+
+def test_what_python_compiles_is_brought_and_belongs_to_its_source(homes: Path, bundle: Make) -> None:
+    assert "installed" in _one(install(ssh_endpoints(["load1"]), bundle()))
+    (there,) = homes.glob(f"load1/{BELOW_HOME}/*/lib/python*/site-packages")
+    for name in ("linerate/__init__.py", "linerate/cluster/worker.py"):
+        header = (there / place_of(name)).read_bytes()[:16]
+        state = (there / name).stat()
+        assert header[:8] == importlib.util.MAGIC_NUMBER + bytes(4)
+        assert struct.unpack("<II", header[8:]) == (int(state.st_mtime), state.st_size), (
+            "or it is compiled again"
+        )
+
+
+@pytest.mark.parametrize("found", [b"", b"short", b"x" * 100])
+def test_only_what_belongs_to_the_source_is_taken_for_compiled(tmp_path: Path, found: bytes) -> None:
+    source = tmp_path / "one.py"
+    source.write_text("VALUE = 7\n")
+    place = tmp_path / place_of("one.py")
+    place.parent.mkdir()
+    place.write_bytes(found)
+    made = bytecode_of(source, "one.py")
+    assert made is not None
+    names: dict[str, int] = {}
+    exec(marshal.loads(made[16:]), names)
+    assert names["VALUE"] == 7
+    place.write_bytes(made[:16] + b"as it is")
+    assert bytecode_of(source, "one.py") == made[:16] + b"as it is"
+    source.write_text("VALUE = 71\n")
+    assert bytecode_of(source, "one.py") != made[:16] + b"as it is"
+    source.write_text("VALUE =\n")
+    assert bytecode_of(source, "one.py") is None
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from linerate import _core
+from linerate.cluster.installation.bytecode import bytecode_of, loaded_there, place_of
 from linerate.cluster.installation.closure import DISTRIBUTION, Packed, files_of, needed
 from linerate.cluster.installation.there import MARKER, SCHEMA
 
@@ -46,23 +47,26 @@ def pack(files: Iterable[Packed] | None = None, version: str = _core.__version__
     """Packs Linerate and what it needs; `files` are others, for tests. Raises HostError, OSError."""
     distributions = needed() if files is None else {}
     chosen = list(files_of(distributions) if files is None else files)
+    modules = loaded_there() if files is None else {one.path for one in chosen if one.path.suffix == ".py"}
     digest = _digest(chosen, {name: one.version for name, one in distributions.items()})
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the bundle keeps it open
-    total = 0
+    total = count = 0
     with (
         gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_COMPRESSION, mtime=0) as squeezed,
         tarfile.open(fileobj=squeezed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for one in chosen:
             total += _add(archive, one)
-        marker = {"schema": SCHEMA, "version": version, "digest": digest, "files": len(chosen)}
-        data = json.dumps(marker).encode()
-        last = tarfile.TarInfo(MARKER)
-        last.size = len(data)
-        archive.addfile(last, io.BytesIO(data))
+            count += 1
+            if one.path in modules and (compiled := bytecode_of(one.path, one.name)):
+                _add_bytes(archive, place_of(one.name), compiled)
+                total += len(compiled)
+                count += 1
+        marker = {"schema": SCHEMA, "version": version, "digest": digest, "files": count}
+        _add_bytes(archive, MARKER, json.dumps(marker).encode())
     file.flush()  # it is read through another descriptor
     packed_bytes = file.tell()
-    return Bundle(file, version, digest, len(chosen), total, packed_bytes)
+    return Bundle(file, version, digest, count, total, packed_bytes)
 
 
 def own_digest() -> str:
@@ -81,6 +85,12 @@ def _add(archive: tarfile.TarFile, one: Packed) -> int:
         member.uname = member.gname = ""
         archive.addfile(member, content)
     return member.size
+
+
+def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))
 
 
 def _digest(files: Iterable[Packed], versions: dict[str, str]) -> str:
