@@ -15,7 +15,7 @@ import sys
 from typing import NoReturn
 
 from tests.support.need import IN_CI
-from tests.vm import image
+from tests.vm import image, installation
 from tests.vm.conftest import IN_NAMESPACES
 
 PACKAGES = {
@@ -28,7 +28,7 @@ PACKAGES = {
     "unshare": "util-linux",
 }
 """Programs and their Debian packages."""
-_FOR_THE_IMAGE = ("mmdebstrap", "mke2fs")
+_FOR_THE_IMAGE = ("mmdebstrap",)
 _CONTAINED = ("unshare", "--net", "--mount-proc", "--pid", "--fork", "--kill-child")
 
 
@@ -39,9 +39,11 @@ def main(words: list[str]) -> NoReturn:
         print(f"make test-vm: {'failed' if IN_CI else 'skipped'}: {reason}", file=sys.stderr)
         sys.exit(int(IN_CI))
     image.made()
-    tests = [sys.executable, "-m", "pytest", "-m", "vm", "tests/vm", "-rs", "--durations=0", *words]
+    installation.made()
+    two_at_once = ("-n2", "--dist=loadfile")
+    tests = ("-m", "pytest", "-m", "vm", *two_at_once, "tests/vm", "-v", "-rs", "--durations=0", *words)
     # This process becomes the one with whose end the namespaces end.
-    os.execvpe(_CONTAINED[0], [*_CONTAINED, *tests], os.environ | {IN_NAMESPACES: "1"})
+    os.execvpe(_CONTAINED[0], [*_CONTAINED, sys.executable, *tests], os.environ | {IN_NAMESPACES: "1"})
 
 
 def _reason() -> str:

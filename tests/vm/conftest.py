@@ -1,17 +1,17 @@
-"""One stranger's host for all tests of this folder; each test leaves its settings as they were."""
+"""One stranger's host for all tests of a process; each test leaves its settings as they were.
+
+Tests run in two processes, file by file: each has networks and a virtual machine of its own.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 
 import pytest
-from linerate import _core
-from linerate.cluster.hosts import INSTALLATIONS
 
 from tests.support import need
-from tests.vm import image, network
+from tests.vm import image, installation, network
 from tests.vm.machine import Machine
 from tests.vm.stranger import NAME, USER, Keys, Stranger
 
@@ -21,35 +21,38 @@ IN_NAMESPACES = "LINERATE_TEST_VM"
 
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
-    """The host, booted."""
+    """The host, booted. A user has nothing of ours there."""
     system = image.kept()
     if system is None or IN_NAMESPACES not in os.environ:
         pytest.skip("a virtual machine is set up by `make test-vm` only")
+    network.leave_for_new()
     network.connect()
     folder = tmp_path_factory.mktemp("vm")
     keys = Keys.make(folder)
-    with Machine(system, folder, keys.on_the_host()) as machine:
+    with Machine(system, installation.kept(), folder, keys.on_the_host()) as machine:
         host = Stranger(machine, keys, folder)
         yield host
         host.close()
 
 
-ROOTS_FOLDER = "/opt/linerate"
-ROOTS_PYTHON = f"{ROOTS_FOLDER}/bin/python"
+ROOTS_PYTHON = f"{installation.FOLDER}/bin/python"
 _SUDOERS = f"{USER} ALL=(root) NOPASSWD: {ROOTS_PYTHON} -P -m linerate.cli host hold\n"
 """docs/cluster.md, step 5."""
 
 
 @pytest.fixture(scope="session")
-def installed(stranger: Stranger) -> str:
-    """Linerate there, for the user and for root; gives what the installation has said."""
-    if sys.version_info[:2] != image.PYTHON:
-        need.missing(f"Linerate is brought to Python {image.PYTHON} only, and this is {sys.version_info[:2]}")
+def roots(stranger: Stranger) -> None:
+    """Root has Linerate there."""
+    if reason := installation.reason():
+        need.missing(reason)
+    stranger.root(f"systemctl start opt-linerate.mount && test -x {ROOTS_PYTHON}")
+
+
+@pytest.fixture(scope="session")
+def installed(roots: None, stranger: Stranger) -> str:
+    """Linerate there, for the user too; gives what the installation has said."""
     done = stranger.linerate("hosts", "install", NAME)
     assert done.returncode == 0, done.stdout + done.stderr
-    # pip would need the internet there. The files are the same, and from here on root's: both folders have them.
-    users = f"~{USER}/{INSTALLATIONS[2:]}/{_core.__version__}"
-    stranger.root(f"cp -al {users} {ROOTS_FOLDER} && chown -R root:root {ROOTS_FOLDER}")
     return done.stdout
 
 

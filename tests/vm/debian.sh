@@ -24,7 +24,11 @@ set -eu
 root=$1
 echo load1 >"$root/etc/hostname"
 echo '127.0.0.1 localhost load1' >"$root/etc/hosts"
-echo '/dev/vda / ext4 noatime 0 0' >"$root/etc/fstab"
+cat >"$root/etc/fstab" <<'END_FSTAB'
+/dev/vda / ext4 noatime 0 0
+/dev/vdb /opt/linerate ext4 ro,noatime,nofail 0 0
+END_FSTAB
+mkdir -p "$root/opt/linerate" # tests/vm/installation.py
 chroot "$root" useradd --create-home --shell /bin/bash tester
 rm -f "$root"/etc/ssh/ssh_host_*
 # Keys are made for each start, and the firmware hands them over.

@@ -9,6 +9,8 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +20,8 @@ KEPT = ROOT / "target" / "vm"
 SUITE = "bookworm"
 PYTHON = (3, 11)
 """The Python of this Debian."""
-_PARTIAL = "partial-"
+PARTIAL = "partial-"
+"""Of the names of what is not complete."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,24 @@ def kept() -> Image | None:
     return image if image.disk.exists() else None
 
 
-def made() -> Image:
-    """The image of this recipe, made if need be: two at a time wait for each other. Others are removed."""
+@contextmanager
+def locked() -> Iterator[None]:
+    """The folder of images, for one process at a time."""
     KEPT.mkdir(parents=True, exist_ok=True)
     with (KEPT / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def made() -> Image:
+    """The image of this recipe, made if need be: two at a time wait for each other. Others are removed."""
+    with locked():
         if (image := kept()) is not None:
             return image
         for other in KEPT.iterdir():
             if other.is_dir():
                 shutil.rmtree(other)
-        return _make(Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=KEPT)))
+        return _make(Path(tempfile.mkdtemp(prefix=PARTIAL, dir=KEPT)))
 
 
 def _make(folder: Path) -> Image:

@@ -38,11 +38,17 @@ _UNUSED = "kvm_amd,kvm_intel,ccp,ahci,iTCO_wdt,i2c_i801,lpc_ich,pcspkr,evdev,but
 class Machine:
     """A running guest. What it writes to its disk is kept as long as it runs, also through a reboot of the guest."""
 
-    def __init__(self, image: Image, folder: Path, files: Mapping[str, tuple[str, str]]) -> None:
-        """Starts it. `folder` gets its console and its control socket; `files`: path -> (mode and owner, text)."""
+    def __init__(
+        self, image: Image, second_disk: Path | None, folder: Path, files: Mapping[str, tuple[str, str]]
+    ) -> None:
+        """Starts it. `folder` gets its console and its control socket; `files`: path -> (mode and owner, text).
+
+        The second disk can only be read.
+        """
         self.folder = folder
         self.console = folder / "console.log"
         self.accelerator = accelerator(image)
+        self._second_disk = second_disk
         command = [*self._command(image), "-smbios", f"type=11,value={_credential(files)}"]
         with (folder / "qemu.log").open("wb") as log:
             self._process = subprocess.Popen(
@@ -59,6 +65,8 @@ class Machine:
         ]
         # Writes go to a file without a name, in TMPDIR; it is gone with the process.
         words += ["-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on,cache=unsafe"]
+        if self._second_disk is not None:
+            words += ["-drive", f"file={self._second_disk},if=virtio,format=raw,readonly=on"]
         words += ["-device", "virtio-rng-pci", "-serial", f"file:{self.console}"]
         words += ["-qmp", f"unix:{self.folder / 'qmp'},server=on,wait=off"]
         for net, model in ADAPTERS.items():

@@ -18,7 +18,7 @@ from tests.vm import network
 from tests.vm.conftest import ROOTS_PYTHON
 from tests.vm.stranger import NAME, Stranger
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500), pytest.mark.usefixtures("installed")]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500), pytest.mark.usefixtures("roots")]
 
 CARD = {
     "mtu": "9000",

@@ -190,5 +190,5 @@ class LoadAgent:
         state: State = "failed" if error else "complete"
         with contextlib.suppress(OSError):
             self._writer.end_step(total, state=state, reason=str(error or ""))
-            self._writer.close(state, str(error or ""))
+            self._writer.leave(state, str(error or ""))
         self._writer = None

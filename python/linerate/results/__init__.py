@@ -3,6 +3,8 @@
 `RunWriter` writes one while the run proceeds; `RunDirectory` reads it back.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from linerate.results.environment import collect_environment
 from linerate.results.errors import NotARunError, RunClosedError, RunDamagedError, RunExistsError
 from linerate.results.histogram import LatencyHistogram
@@ -20,7 +22,6 @@ from linerate.results.manifest import (
     Validity,
     WorkloadSource,
 )
-from linerate.results.reader import RunDirectory
 from linerate.results.sample import (
     ArrayRow,
     CounterRow,
@@ -32,6 +33,9 @@ from linerate.results.sample import (
     interval_from_core,
 )
 from linerate.results.writer import RunWriter
+
+if TYPE_CHECKING:
+    from linerate.results.reader import RunDirectory
 
 __all__ = [
     "ArrayRow",
@@ -65,3 +69,12 @@ __all__ = [
     "collect_environment",
     "interval_from_core",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the reader when it is first asked for: a load host has no polars."""
+    if name != "RunDirectory":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from linerate.results.reader import RunDirectory
+
+    return RunDirectory

@@ -1,4 +1,4 @@
-"""The columns of the interval tables, and the way between them and `IntervalSample` values.
+"""The columns of the interval tables, and the lines of JSON that they come from.
 
 `intervals` has one row per (step, interval, stream, volume, op): what was done. `usage` has one row per
 (step, interval): what it cost. `paths` has one per (step, interval, volume, path), of volumes with several paths:
@@ -10,37 +10,20 @@ that a killed run loses at most the interval it was in; closing the run turns th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import polars as pl
+from typing import Any
 
 from linerate.results.sample import ArrayRow, CounterRow, IntervalSample, PathRow, Usage
 
-_ROWS_PER_FRAME = 100_000
-_TYPES: dict[str, pl.DataType] = {
-    "str": pl.String(),
-    "Op": pl.String(),
-    "ArrayPart": pl.String(),
-    "bool": pl.Boolean(),
-    "int": pl.Int64(),
-    "float": pl.Float64(),
-}
+
+def _columns_of(kind: type) -> dict[str, str]:
+    return {item.name: str(item.type) for item in fields(kind)}
 
 
-def _columns_of(kind: type) -> dict[str, pl.DataType]:
-    return {item.name: _TYPES[str(item.type)] for item in fields(kind)}
-
-
-_KEY: dict[str, pl.DataType] = {
-    "step": pl.String(),
-    "interval": pl.Int64(),
-    "start_s": pl.Float64(),
-    "end_s": pl.Float64(),
-    "warmup": pl.Boolean(),
-}
+KEY = {"step": "str", "interval": "int", "start_s": "float", "end_s": "float", "warmup": "bool"}
+"""Columns of every table, with the names of their types; so are those below."""
 ROW_COLUMNS = _columns_of(CounterRow)
 USAGE_COLUMNS = _columns_of(Usage)
 PATH_COLUMNS = _columns_of(PathRow)
@@ -55,19 +38,6 @@ PATH_SUMS = (
     "retransmits",
 )
 """Columns of paths that intervals may be added up by."""
-INTERVALS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **ROW_COLUMNS}
-USAGE_SCHEMA: dict[str, pl.DataType] = {**_KEY, **USAGE_COLUMNS}
-PATHS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **PATH_COLUMNS}
-ARRAYS_SCHEMA: dict[str, pl.DataType] = {**_KEY, **ARRAY_COLUMNS}
-
-
-class Tables(NamedTuple):
-    """The interval tables of a run."""
-
-    intervals: pl.DataFrame
-    usage: pl.DataFrame
-    paths: pl.DataFrame
-    arrays: pl.DataFrame
 
 
 def spool_line(step: str, interval: IntervalSample) -> str:
@@ -110,43 +80,3 @@ def complete_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
             except json.JSONDecodeError:
                 return  # a crash of the whole host may leave blocks of zeros behind the last good line
-
-
-class _Table:
-    """A table that grows line by line."""
-
-    def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
-        self._schema = dict(schema)
-        self._frames = [pl.DataFrame(schema=self._schema)]
-        self._rows: dict[str, list[Any]] = {name: [] for name in schema}
-
-    def add(self, line: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> None:
-        """Rows as columns, behind the key of their line."""
-        count = len(next(iter(columns.values())))
-        for name in self._schema:
-            self._rows[name].extend([line[name]] * count if name in _KEY else columns[name])
-        if len(self._rows["step"]) >= _ROWS_PER_FRAME:  # Python lists cost ten times a frame's memory
-            self._flush()
-
-    def frame(self) -> pl.DataFrame:
-        """All of it."""
-        self._flush()
-        return pl.concat(self._frames)
-
-    def _flush(self) -> None:
-        self._frames.append(pl.DataFrame(self._rows, schema=self._schema))
-        self._rows = {name: [] for name in self._schema}
-
-
-def read_spool(path: Path) -> Tables:
-    """The tables of a spool file."""
-    intervals, usage = _Table(INTERVALS_SCHEMA), _Table(USAGE_SCHEMA)
-    paths, arrays = _Table(PATHS_SCHEMA), _Table(ARRAYS_SCHEMA)
-    for line in complete_lines(path):
-        intervals.add(line, line["rows"])
-        usage.add(line, {name: (value,) for name, value in line["usage"].items()})
-        if "paths" in line:
-            paths.add(line, line["paths"])
-        if "arrays" in line:
-            arrays.add(line, line["arrays"])
-    return Tables(intervals.frame(), usage.frame(), paths.frame(), arrays.frame())

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import io
 import os
 from pathlib import Path
 from typing import IO, Protocol, Self, TypeVar
 
-import polars as pl
 from pydantic import ValidationError
 
 from linerate.errors import HostError, UserError
@@ -93,13 +91,6 @@ def remove_unwritten(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         directory.rmdir()
-
-
-def write_table(path: Path, table: pl.DataFrame) -> None:
-    """Write a table as Parquet. By way of memory, so that a full disk is an OSError as it is of every other file."""
-    data = io.BytesIO()
-    table.write_parquet(data, compression="zstd")
-    path.write_bytes(data.getbuffer())
 
 
 def lock_for_writing(spool: IO[str]) -> None:

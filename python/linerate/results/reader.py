@@ -1,12 +1,16 @@
-"""Reads a run directory: finished, failed, or left behind by a killed process."""
+"""Reads a run directory: finished, failed, or left behind by a killed process.
+
+Tables are of polars, which is not installed on a load host: what only writes does without this module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import polars as pl
 from pydantic import ValidationError
@@ -24,6 +28,37 @@ def _example_in(folder: Path) -> str:
     """A run directory of a folder, the last by name; empty if it has none."""
     runs = sorted(path.parent for path in folder.glob(f"*/{files.MANIFEST}"))
     return f", for example {runs[-1]}" if runs else ""
+
+
+_ROWS_PER_FRAME = 100_000
+_TYPES: dict[str, pl.DataType] = {
+    "str": pl.String(),
+    "Op": pl.String(),
+    "ArrayPart": pl.String(),
+    "bool": pl.Boolean(),
+    "int": pl.Int64(),
+    "float": pl.Float64(),
+}
+
+
+def _typed(names: Mapping[str, str]) -> dict[str, pl.DataType]:
+    """Behind the key of a line."""
+    return {name: _TYPES[kind] for name, kind in {**columns.KEY, **names}.items()}
+
+
+_INTERVALS_SCHEMA = _typed(columns.ROW_COLUMNS)
+_USAGE_SCHEMA = _typed(columns.USAGE_COLUMNS)
+_PATHS_SCHEMA = _typed(columns.PATH_COLUMNS)
+_ARRAYS_SCHEMA = _typed(columns.ARRAY_COLUMNS)
+
+
+class Tables(NamedTuple):
+    """The interval tables of a run."""
+
+    intervals: pl.DataFrame
+    usage: pl.DataFrame
+    paths: pl.DataFrame
+    arrays: pl.DataFrame
 
 
 class RunDirectory:
@@ -206,18 +241,16 @@ class RunDirectory:
         return {step.key: step for step in self.manifest.steps}
 
     @cached_property
-    def _tables(self) -> columns.Tables:
+    def _tables(self) -> Tables:
         spool = self.path / files.SPOOL
         if spool.exists():  # not closed, or killed while closing: the spool is removed last
-            return columns.read_spool(spool)
+            return read_spool(spool)
         try:
-            return columns.Tables(
-                _with_schema(
-                    pl.read_parquet(self.path / files.INTERVALS, glob=False), columns.INTERVALS_SCHEMA
-                ),
-                _with_schema(pl.read_parquet(self.path / files.USAGE, glob=False), columns.USAGE_SCHEMA),
-                _if_there(self.path / files.PATHS, columns.PATHS_SCHEMA),
-                _if_there(self.path / files.ARRAYS, columns.ARRAYS_SCHEMA),
+            return Tables(
+                _with_schema(pl.read_parquet(self.path / files.INTERVALS, glob=False), _INTERVALS_SCHEMA),
+                _with_schema(pl.read_parquet(self.path / files.USAGE, glob=False), _USAGE_SCHEMA),
+                _if_there(self.path / files.PATHS, _PATHS_SCHEMA),
+                _if_there(self.path / files.ARRAYS, _ARRAYS_SCHEMA),
             )
         except (OSError, pl.exceptions.PolarsError) as error:
             raise RunDamagedError(
@@ -252,3 +285,50 @@ def _with_schema(frame: pl.DataFrame, schema: dict[str, Any]) -> pl.DataFrame:
         for name, kind in schema.items()
     )
     return frame.select(*wanted)
+
+
+class _Table:
+    """A table that grows line by line."""
+
+    def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
+        self._schema = dict(schema)
+        self._frames = [pl.DataFrame(schema=self._schema)]
+        self._rows: dict[str, list[Any]] = {name: [] for name in schema}
+
+    def add(self, line: Mapping[str, Any], rows: Mapping[str, Sequence[Any]]) -> None:
+        """Rows as columns, behind the key of their line."""
+        count = len(next(iter(rows.values())))
+        for name in self._schema:
+            self._rows[name].extend([line[name]] * count if name in columns.KEY else rows[name])
+        if len(self._rows["step"]) >= _ROWS_PER_FRAME:  # Python lists cost ten times a frame's memory
+            self._flush()
+
+    def frame(self) -> pl.DataFrame:
+        """All of it."""
+        self._flush()
+        return pl.concat(self._frames)
+
+    def _flush(self) -> None:
+        self._frames.append(pl.DataFrame(self._rows, schema=self._schema))
+        self._rows = {name: [] for name in self._schema}
+
+
+def read_spool(path: Path) -> Tables:
+    """The tables of a spool file."""
+    intervals, usage = _Table(_INTERVALS_SCHEMA), _Table(_USAGE_SCHEMA)
+    paths, arrays = _Table(_PATHS_SCHEMA), _Table(_ARRAYS_SCHEMA)
+    for line in columns.complete_lines(path):
+        intervals.add(line, line["rows"])
+        usage.add(line, {name: (value,) for name, value in line["usage"].items()})
+        if "paths" in line:
+            paths.add(line, line["paths"])
+        if "arrays" in line:
+            arrays.add(line, line["arrays"])
+    return Tables(intervals.frame(), usage.frame(), paths.frame(), arrays.frame())
+
+
+def write_table(path: Path, table: pl.DataFrame) -> None:
+    """Write a table as Parquet. By way of memory, so that a full disk is an OSError as it is of every other file."""
+    data = io.BytesIO()
+    table.write_parquet(data, compression="zstd")
+    path.write_bytes(data.getbuffer())

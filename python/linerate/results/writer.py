@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from linerate.errors import HostError, InternalError, is_full_disk
 from linerate.results import columns, files, hlog
@@ -31,11 +31,13 @@ from linerate.results.manifest import (
     Validity,
     WorkloadSource,
 )
-from linerate.results.reader import RunDirectory
 from linerate.results.sample import IntervalSample, LatencySample, TimedEvent
 from linerate.results.secrets import scrub, scrub_text
 
-Judge = Callable[[RunDirectory], Validity]
+if TYPE_CHECKING:
+    from linerate.results.reader import RunDirectory
+
+Judge = Callable[["RunDirectory"], Validity]
 
 
 def _utc_now() -> datetime:
@@ -232,23 +234,18 @@ class RunWriter:
         `judge` (see `analysis.check_run`) reads the finished run and its verdict becomes the stamp. A step
         that still runs ends in the same state as the run.
         """
-        self._check_open()
-        if self._step is not None:
-            self.end_step(state=state, reason=reason)
-        self._closed = True
-        for file in (self._spool, self._events, self._latency):
-            file.close()
-        tables = columns.read_spool(self.path / files.SPOOL)
-        files.write_table(self.path / files.INTERVALS, tables.intervals)
-        files.write_table(self.path / files.USAGE, tables.usage)
+        from linerate.results.reader import RunDirectory, read_spool, write_table
+
+        self._end(state, reason)
+        tables = read_spool(self.path / files.SPOOL)
+        write_table(self.path / files.INTERVALS, tables.intervals)
+        write_table(self.path / files.USAGE, tables.usage)
         sealed: tuple[str, ...] = files.DATA_FILES
         for name, table in ((files.PATHS, tables.paths), (files.ARRAYS, tables.arrays)):
             if not table.is_empty():
-                files.write_table(self.path / name, table)
+                write_table(self.path / name, table)
                 sealed = (*sealed, name)
-        ended = {"state": state, "reason": scrub_text(reason), "ended_at": self._now()}
-        self._manifest = self._manifest.model_copy(update=ended)
-        files.write_manifest(self.path, self._manifest)
+        self._record_end(state, reason)
         validity = judge(RunDirectory.open(self.path)) if judge else None
         records = {name: files.record_of(self.path / name) for name in sealed}
         self._manifest = self._manifest.model_copy(update={"validity": validity, "files": records})
@@ -257,6 +254,27 @@ class RunWriter:
         for name in (*sealed, files.MANIFEST):
             files.seal(self.path / name)
         return RunDirectory.open(self.path)
+
+    def leave(self, state: State, reason: str = "") -> None:
+        """End the run with its spool as it is, for a host that keeps intervals until another one has them.
+
+        The directory reads like a closed one. It has no tables and no stamp, and is not sealed.
+        """
+        self._end(state, reason)
+        self._record_end(state, reason)
+
+    def _end(self, state: State, reason: str) -> None:
+        self._check_open()
+        if self._step is not None:
+            self.end_step(state=state, reason=reason)
+        self._closed = True
+        for file in (self._spool, self._events, self._latency):
+            file.close()
+
+    def _record_end(self, state: State, reason: str) -> None:
+        ended = {"state": state, "reason": scrub_text(reason), "ended_at": self._now()}
+        self._manifest = self._manifest.model_copy(update=ended)
+        files.write_manifest(self.path, self._manifest)
 
     def __enter__(self) -> Self:
         """Start writing."""
