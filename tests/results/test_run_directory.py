@@ -99,6 +99,23 @@ def test_a_closed_run_is_read_only(tmp_path: Path) -> None:
         open_writer(tmp_path / "run")
 
 
+def test_a_run_that_is_left_with_its_spool_reads_like_a_closed_one(tmp_path: Path) -> None:
+    load = Load(volumes=2, intervals=4, warmup=1)
+    left, closed = open_writer(tmp_path / "left"), open_writer(tmp_path / "closed")
+    for writer in (left, closed):
+        write_step(writer, load, random.Random(3), Clock())
+    left.leave("failed", "no more volume")
+    run, other = RunDirectory.open(left.path), closed.close("failed", "no more volume")
+    assert (run.state, run.manifest.reason) == ("failed", "no more volume")
+    assert run.manifest.ended_at is not None
+    assert (left.path / files.SPOOL).exists()
+    assert not (left.path / files.INTERVALS).exists()
+    assert run.intervals.equals(other.intervals)
+    assert run.usage.equals(other.usage)
+    with pytest.raises(RunClosedError):
+        left.leave("complete")
+
+
 def test_paths_are_kept_path_by_path(tmp_path: Path) -> None:
     writer = open_writer(tmp_path / "run")
     load = Load(volumes=1, intervals=2, warmup=1)
