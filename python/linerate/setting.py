@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from linerate.errors import UserError
-from linerate.workload.units import parse_size, size_text
+from linerate.quantity import parse_size, size_text
 
 Value = bool | int | str
 """bool of an `OnOff`, int of a `Number`, str of the others or of one of a number's words."""

@@ -30,10 +30,10 @@ from typing import Literal, Self, get_args
 from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, model_validator
 
 from linerate.errors import UserError, fault_text
+from linerate.quantity import number_text, parse_time_s
 from linerate.san.model import Topology
 from linerate.workload.spec import FrozenSpec
 from linerate.workload.toml_fields import Bytes, PositiveSeconds, Seconds
-from linerate.workload.units import number_text, parse_time_s
 
 FaultKind = Literal["cable", "switch", "port", "controller", "one_way", "flap", "mtu", "address"]
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from linerate.plural import plural
+from linerate.quantity import number_text, size_text
 from linerate.san.model import Array, ArrayPort, Interface, LanStream, Link, Nic, Node, Port, Switch, Trunk
 from linerate.san.storage import Storage
 from linerate.san.units import delay_text, rate_text, share_text
-from linerate.workload.units import number_text, size_text
 
 _USUAL = ArrayPort.model_fields["alua"].default
 

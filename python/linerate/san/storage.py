@@ -12,8 +12,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from linerate.array.storage import CHUNK_MAX_BYTES, CHUNK_MIN_BYTES, Level, level_fault
+from linerate.quantity import size_text
 from linerate.workload.spec import FrozenSpec
-from linerate.workload.units import size_text
 
 RAID_LEVELS: tuple[Level, ...] = get_args(Level)
 DiskSector = Literal[512, 4096]

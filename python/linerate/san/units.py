@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from linerate.workload.units import number_text
+from linerate.quantity import number_text
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)bit(?:/s|ps)?", re.IGNORECASE)
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)", re.IGNORECASE)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from linerate.quantity import number_text, parse_size, parse_time_s, size_text
 from linerate.san import parse_delay_us, parse_rate, parse_share
 from linerate.san.units import delay_text, rate_text, share_text
 from linerate.setting import Applier, Setting, Value, Written
-from linerate.workload.units import number_text, parse_size, parse_time_s, size_text
 
 TopologyPart = Literal["link", "nic", "switch", "storage"]
 RunPart = Literal["run", "volume", "smb", "multipath", "path", "backup"]

@@ -11,28 +11,23 @@ order, each with a `RunSpec` that the data plane takes as JSON.
         run = plan.next(result)
 
 The files of the room: `spec` is the model of one run, `plan` the order of runs, `overrides` what the command line
-changes, `url` where a volume is, `toml_file`, `vdbench/`, `fio/`, `iometer/`, `diskspd/` and `trace/` the readers,
-`presets` the published workloads by name. Every wrong input is a `UserError` that names file, line, the offending text
-and the accepted form.
+changes, `url` where a volume is, `reader` what reads which file, `toml_file`, `vdbench/`, `fio/`, `iometer/`,
+`diskspd/` and `trace/` the readers, `presets` the published workloads by name. Every wrong input is a `UserError` that
+names file, line, the offending text and the accepted form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from linerate.errors import UserError
-from linerate.workload.diskspd import is_command_name, load_command, load_commands
-from linerate.workload.fio import load_fio
-from linerate.workload.foreign import kind_of_file
-from linerate.workload.iometer import load_iometer
 from linerate.workload.overrides import LunMap, Overrides
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan, StepResult
-from linerate.workload.presets import PRESETS, load_preset
 from linerate.workload.spec import RunSpec, SessionSpec, SmbSpec, StreamSpec, VolumeSpec
-from linerate.workload.toml_file import load_toml
-from linerate.workload.vdbench import load_vdbench
+
+if TYPE_CHECKING:
+    from linerate.workload.presets import PRESETS
+    from linerate.workload.reader import is_command, load_workload
 
 __all__ = [
     "PRESETS",
@@ -51,96 +46,12 @@ __all__ = [
     "load_workload",
 ]
 
-Lenient = Literal["auto"] | bool
+_WITH_READERS = {"PRESETS": "presets", "is_command": "reader", "load_workload": "reader"}
 
 
-def load_workload(
-    source: str | Path | Sequence[str | Path],
-    *,
-    substitutions: Mapping[str, str] | None = None,
-    lenient: Lenient = "auto",
-    overrides: Overrides | None = None,
-) -> RunPlan:
-    """The plan of a workload file or a trace, of several vdbench files read as one, of the words of a command of
-    diskspd or sqlio, or of a preset.
-
-    `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`, a script's for `%name%`.
-    `lenient` says how a vdbench file is read: True forgives blanks after commas and the like with a warning each,
-    False reads exactly as vdbench does, "auto" is lenient only for a file that shows these patterns. Raises
-    UserError.
-    """
-    plan = _loaded(source, substitutions, lenient, overrides)
-    is_trace = any(run.trace is not None for run in plan.steps())
-    if overrides is not None and not is_trace:
-        for option, value in (
-            ("--time-scale", overrides.trace_time_scale),
-            ("--set trace.*", overrides.replay),
-        ):
-            if value is not None:
-                raise UserError(
-                    f"{option}: {plan.name} is no trace", "leave it out; rates are in the workload file"
-                )
-    return plan
-
-
-def _loaded(
-    source: str | Path | Sequence[str | Path],
-    substitutions: Mapping[str, str] | None,
-    lenient: Lenient,
-    overrides: Overrides | None,
-) -> RunPlan:
-    if not isinstance(source, str | Path) and source and is_command(source):
-        _refuse_substitutions(substitutions, str(source[0]))
-        return load_command([str(word) for word in source], overrides=overrides)
-    paths = [Path(source)] if isinstance(source, str | Path) else [Path(one) for one in source]
-    if not paths:
-        raise UserError("no workload file is given", "name a file, or a preset: " + ", ".join(PRESETS))
-    if len(paths) == 1 and not paths[0].is_file() and str(source) in PRESETS:
-        _refuse_substitutions(substitutions, f"preset {source}")
-        return load_preset(str(source), overrides=overrides)
-    if any(path.suffix.lower() == ".toml" for path in paths):
-        if len(paths) > 1:
-            other = next(path for path in paths if path.suffix.lower() == ".toml")
-            raise UserError(f"{other}: only vdbench files can be read together", "give one TOML file")
-        _refuse_substitutions(substitutions, str(paths[0]))
-        return load_toml(paths[0], overrides=overrides)
-    missing = next((path for path in paths if not path.is_file()), None)
-    if missing is not None:
-        if any((missing / name).is_file() for name in ("manifest.json", "study.json")):
-            raise UserError(f"{missing}: a directory with results", f"`linerate report {missing}` shows them")
-        what = "not a file" if missing.exists() else "no such file"
-        presets = ", ".join(PRESETS)
-        hint = f"give a workload file, or a preset: {presets}; `linerate studies` lists studies"
-        raise UserError(f"{missing}: {what}", hint)
-    kinds = [kind_of_file(path) for path in paths]
-    if len(paths) > 1 and any(kind != "vdbench" for kind in kinds):
-        hint = "give one job file of fio, one configuration of Iometer, one script, or one trace"
-        other = next(path for path, kind in zip(paths, kinds, strict=True) if kind != "vdbench")
-        raise UserError(f"{other}: only vdbench files can be read together", hint)
-    kind = kinds[0]
-    if kind == "iolog" or kind == "blkparse" or kind == "snia":
-        from linerate.workload.trace.load import load_trace  # arrays take time to import
-
-        _refuse_substitutions(substitutions, str(paths[0]))
-        return load_trace(paths[0], kind, overrides=overrides)
-    if kind == "fio":
-        return load_fio(paths[0], substitutions=substitutions, overrides=overrides)
-    if kind == "iometer":
-        _refuse_substitutions(substitutions, str(paths[0]))
-        return load_iometer(paths[0], overrides=overrides)
-    if kind == "diskspd":
-        return load_commands(paths[0], substitutions=substitutions, overrides=overrides)
-    return load_vdbench(paths, substitutions=substitutions, lenient=lenient, overrides=overrides)
-
-
-def is_command(words: Sequence[str | Path]) -> bool:
-    """Whether words are a command of diskspd or sqlio: the first one is its name, and no file here."""
-    return bool(words) and is_command_name(str(words[0])) and not Path(words[0]).is_file()
-
-
-def _refuse_substitutions(substitutions: Mapping[str, str] | None, what: str) -> None:
-    if substitutions:
-        names = ", ".join(substitutions)
-        raise UserError(
-            f"{what}: {names} cannot be substituted", "name=value goes with vdbench and fio files only"
-        )
+def __getattr__(name: str) -> Any:
+    """Loads the readers when one is first asked for: they take as long to import as the models, and a load host reads
+    no files."""
+    if name not in _WITH_READERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WITH_READERS[name]}"), name)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from linerate.errors import UserError
+from linerate.quantity import size_text
 from linerate.workload.plan import FileNotice, PlannedRun, RunPlan
 from linerate.workload.spec import RunSpec, VolumeSpec
-from linerate.workload.units import size_text
 
 _SHOWN = 4
 

@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from linerate.model import Model
-from linerate.workload.units import parse_size
+from linerate.quantity import parse_size
 
 REVEAL = "reveal_secrets"
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
 
+from linerate.quantity import SIZE_FORM, TIME_FORM, parse_size, parse_time_s
 from linerate.workload.plan import Rate
 from linerate.workload.spec import IO_BYTES_MAX, RATE_IOPS_MAX, TIME_S_MAX, SizeMix, SizeRange, VolumeRegion
-from linerate.workload.units import SIZE_FORM, TIME_FORM, parse_size, parse_time_s
 
 _SIZE_SCHEMA = {"type": ["integer", "string"], "description": SIZE_FORM}
 TIME_SCHEMA = {"type": ["number", "string"], "description": TIME_FORM}

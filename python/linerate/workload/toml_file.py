@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.errors import UserError
+from linerate.quantity import number_text, size_text
 from linerate.workload.multipath import contradiction, filled_paths
 from linerate.workload.overrides import Overrides, fill_number
 from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate, RunPlan
@@ -39,7 +40,6 @@ from linerate.workload.toml_model import (
     WorkloadFile,
 )
 from linerate.workload.toml_read import checked, read_text
-from linerate.workload.units import number_text, size_text
 from linerate.workload.url import NO_DEVICE, has_paths, in_dev, parse_target, path_of
 
 _MAXIMA = {"uncontrolled": UNCONTROLLED, "controlled": CONTROLLED, "total": "MAX, shares kept in total"}

@@ -83,7 +83,7 @@ def volume_and_snapshot(text: str) -> tuple[str, str]:
 
 def amount(option: str, text: str) -> int:
     """Bytes of a size. Raises UserError."""
-    from linerate.workload.units import parse_size
+    from linerate.quantity import parse_size
 
     try:
         return parse_size(text)

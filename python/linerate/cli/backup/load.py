@@ -163,7 +163,7 @@ def _block(text: str) -> int:
 
 
 def _bytes(option: str, text: str) -> int:
-    from linerate.workload.units import SIZE_FORM, parse_size
+    from linerate.quantity import SIZE_FORM, parse_size
 
     try:
         return int(parse_size(text))

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from linerate.cli.job.fit import Fitted, fitted_targets
 from linerate.errors import UserError, fault_text
+from linerate.quantity import SIZE_FORM, parse_size
 from linerate.results import WorkloadSource
 from linerate.workload import (
     PRESETS,
@@ -28,7 +29,6 @@ from linerate.workload.fewer import volume_names
 from linerate.workload.foreign import is_trace
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.overrides import ReplayTable, fill_number
-from linerate.workload.units import SIZE_FORM, parse_size
 from linerate.workload.url import parse_target
 
 Lenient = Literal["auto"] | bool

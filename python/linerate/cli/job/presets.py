@@ -17,7 +17,7 @@ _LARGE = "null:16t"
 
 def presets(json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
     """List the workloads of published studies: what they measure, on how many volumes, and how long they take."""
-    from linerate.duration import duration_text
+    from linerate.quantity import duration_text
     from linerate.volumes import columns, size_text
     from linerate.workload import PRESETS
 

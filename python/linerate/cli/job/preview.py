@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import typer
 
-from linerate.duration import duration_text
 from linerate.errors import LinerateError, UserError
 from linerate.plural import plural
+from linerate.quantity import duration_text
 from linerate.run import Loader
 from linerate.volumes import Look, columns, refuse_shared, size_text
 from linerate.volumes.identity import shown

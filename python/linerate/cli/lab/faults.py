@@ -87,7 +87,7 @@ def _carry_out(text: str, at: str, lasts: str | None, lab: str | None, json: boo
 
 def _timed(fault: Fault, at: str, lasts: str | None) -> Fault:
     """The fault with the times of the options, where they are given."""
-    from linerate.workload.units import parse_time_s
+    from linerate.quantity import parse_time_s
 
     times: dict[str, float] = {}
     for option, name, text in (("--at", "at_s", at), ("--for", "for_s", lasts)):

@@ -234,7 +234,7 @@ def _hosts_most(growth: _Growth, where: Where) -> int:
 
 
 def _plan_text(request: Climb) -> str:
-    from linerate.duration import span_text
+    from linerate.quantity import span_text
     from linerate.scale import runs_planned
     from linerate.scale.reached import sought_text
 

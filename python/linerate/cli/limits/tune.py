@@ -226,8 +226,8 @@ def _exclusion(text: str, factors: tuple[Factor, ...]) -> Exclusion:
 
 
 def _show_plan(record: TuneRecord, *, json: bool) -> None:
-    from linerate.duration import span_text
     from linerate.plural import plural
+    from linerate.quantity import span_text
     from linerate.study import StudyPlan
     from linerate.tune.conduct import procedure_of, stage_study
     from linerate.tune.words import plan_lines, power_line

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from linerate.analysis.verdict import Effect
-from linerate.duration import duration_text, span_text
 from linerate.errors import UserError
+from linerate.quantity import duration_text, span_text
 from linerate.report.study import words
 from linerate.report.tables import aligned
 from linerate.study import StudyDirectory

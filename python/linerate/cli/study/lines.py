@@ -7,8 +7,8 @@ from rich.console import Console
 from linerate.analysis.verdict import find_metric
 from linerate.cli.study.comparison import counted, decided, progress_line
 from linerate.cli.study.show import blocks_text, certainty_text
-from linerate.duration import duration_text, span_text
 from linerate.plural import plural
+from linerate.quantity import duration_text, span_text
 from linerate.scale.reached import load_text as amount
 from linerate.scale.words import run_text
 from linerate.study import Study, StudyDirectory

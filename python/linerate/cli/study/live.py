@@ -10,7 +10,7 @@ from rich.text import Text
 from linerate.cli.study.comparison import Decided, by_case, cell, counted, decided, verdict_style
 from linerate.cli.study.lines import began_lines, figure, load_text, notice_lines, step_text, with_entry
 from linerate.cli.view.resizable import LiveOnTerminal, ResizableLive
-from linerate.duration import duration_text, span_text
+from linerate.quantity import duration_text, span_text
 from linerate.study import StudyDirectory
 from linerate.study.events import BlockBegan, StepBegan, StudyBegan, StudyEvent
 from linerate.study.journal import LoadMeasured, SessionEnded, StepDone

@@ -16,7 +16,7 @@ _HEADINGS = ("study", "takes", "with --quick", "needs", "what it compares")
 
 def studies(json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
     """List the studies: what they compare, how long they take, and what they need."""
-    from linerate.duration import span_text
+    from linerate.quantity import span_text
     from linerate.study import StudyPlan, load_study, shipped_studies
     from linerate.volumes import columns
 

@@ -14,9 +14,9 @@ from linerate.analysis.verdict import ALPHA, plan_looks, shipped_claims
 from linerate.analysis.verdict.power import detectable
 from linerate.cli.study.comparison import comparison_lines, decided, progress_line
 from linerate.cli.study.places import host_lines, runs_here
-from linerate.duration import span_text
 from linerate.errors import UserError
 from linerate.plural import plural
+from linerate.quantity import span_text
 from linerate.scale import runs_planned
 from linerate.scale.reached import sought_text
 from linerate.study import Study, StudyDirectory, StudyPlan

@@ -14,8 +14,8 @@ from linerate.cli.view.events import (
     StepStarted,
     VolumesFound,
 )
-from linerate.duration import duration_text
 from linerate.plural import plural
+from linerate.quantity import duration_text
 from linerate.volumes import columns, on_host, size_text
 
 BLANK = "-"

@@ -38,7 +38,7 @@ from linerate.cli.view.events import (
     VolumesFound,
 )
 from linerate.cli.view.resizable import LiveOnTerminal, ResizableLive
-from linerate.duration import duration_text
+from linerate.quantity import duration_text
 
 INTERVALS_SHOWN = 12
 WIDE_TERMINAL = 125

@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from linerate.analysis.verdict import METRICS, VERDICTS, Effect
-from linerate.duration import duration_text
+from linerate.quantity import duration_text
 from linerate.report import figures
 from linerate.report.panels.scale import ScalePanel, SearchShown, scale_panel
 from linerate.report.panels.svg import draw

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from linerate.quantity import number_text, size_text
 from linerate.workload.diskspd.settings import CommandSettings
 from linerate.workload.diskspd.volumes import CommandVolumes, disk_names
 from linerate.workload.fio.volumes import unused_name
@@ -12,7 +13,6 @@ from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate
 from linerate.workload.problems import Problems
 from linerate.workload.spec import ByteSpan, RunSpec, SizeMix, StreamSpec, ThinkTime, VolumeSpec
-from linerate.workload.units import number_text, size_text
 
 _PATTERN_RATIO = 512.0
 """Write data of a repeated pattern: as compressible as the data plane makes it."""

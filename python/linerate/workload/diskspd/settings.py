@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from linerate.errors import UserError
+from linerate.quantity import size_text
 from linerate.workload.diskspd.distribution import DistributionError, read_distribution
 from linerate.workload.diskspd.lexer import CommandLine, read_bytes
 from linerate.workload.diskspd.refused import why_refused
@@ -23,7 +24,6 @@ from linerate.workload.diskspd.tables import (
 from linerate.workload.problems import Problems, SourceLocation, shorten
 from linerate.workload.spec import PlaceDistribution
 from linerate.workload.text import text_of
-from linerate.workload.units import size_text
 
 SECTOR_BYTES = 512
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from linerate.quantity import number_text
 from linerate.workload.fio.ends import JobStream, with_ends
 from linerate.workload.fio.jobs import FioJob
 from linerate.workload.fio.parts import files_of, shares_of, uses_of
@@ -21,7 +22,6 @@ from linerate.workload.plan import (
 )
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunSpec, StreamSpec
-from linerate.workload.units import number_text
 
 _INTERVALS_S = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001)
 _RANDOM_MAP = "random places may repeat before all have been used, as with norandommap"

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from linerate.errors import UserError
-from linerate.workload.units import SIZE_FORM, parse_size
+from linerate.quantity import SIZE_FORM, parse_size
 from linerate.workload.url.iscsi import parse_iscsi
 from linerate.workload.url.path import parse_path
 from linerate.workload.url.smb import parse_smb

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from linerate.quantity import number_text
 from linerate.workload.hosts import LoadHosts
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import (
@@ -34,7 +35,6 @@ from linerate.workload.plan import (
 )
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RunLimits, RunSpec, SizeMix, StreamSpec
-from linerate.workload.units import number_text
 from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.settings import General, Loop, Rd, Sd, Seek, Wd
 from linerate.workload.vdbench.streams import StreamContext, dedup_of, make_streams

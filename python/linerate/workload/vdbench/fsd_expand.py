@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from linerate.errors import UserError
+from linerate.quantity import number_text, size_text
 from linerate.workload.files import (
     FileOp,
     FileRateSpec,
@@ -35,7 +36,6 @@ from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RUNS_MAX, UNTIL_DONE_S, PlannedRun, PlanStep
 from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
-from linerate.workload.units import number_text, size_text
 from linerate.workload.url import is_share
 from linerate.workload.vdbench.fsd_data import DataUse, FileData, read_data
 from linerate.workload.vdbench.fsd_settings import COPYING, FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes

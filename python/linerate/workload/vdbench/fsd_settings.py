@@ -10,10 +10,10 @@ from typing import Literal, cast, get_args
 from pydantic import SecretStr
 
 from linerate.errors import UserError
+from linerate.quantity import number_text, size_text
 from linerate.workload.files import FileOp
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import RATE_IOPS_MAX
-from linerate.workload.units import number_text, size_text
 from linerate.workload.url import SMB_FOLDER_FORM, Target, is_share, parse_smb_folder
 from linerate.workload.vdbench.blocks import Instance
 from linerate.workload.vdbench.hosts import HostDefinitions

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from linerate.quantity import number_text, size_text
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import (
     CURSORS_MAX,
@@ -18,7 +19,6 @@ from linerate.workload.spec import (
     Sizes,
     VolumeRegion,
 )
-from linerate.workload.units import number_text, size_text
 from linerate.workload.vdbench.blocks import Instance
 from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.tables import FILE_RD_KEYWORDS, LOOP_KEYWORDS
