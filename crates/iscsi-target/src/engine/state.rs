@@ -10,6 +10,7 @@ use bytes::Bytes;
 use linerate_storage::{
     Disk, DiskError, Runtime,
     controller::{Controller, Kept, StorageError},
+    disk::Access,
     replica::service::Service,
 };
 use std::{
@@ -102,11 +103,14 @@ impl EngineState {
 
     /// Hint: [`EngineState::serve_nowait`] of the same request follows soon.
     pub(super) fn prefetch(&self, request: &OperationRequest) {
-        if let Operation::Read { offset_bytes } = request.operation
-            && let Some(Some(entry)) = self.volumes.borrow().get(request.volume as usize)
-        {
+        let (offset_bytes, next) = match request.operation {
+            Operation::Read { offset_bytes } => (offset_bytes, Access::Read),
+            Operation::Write { offset_bytes, .. } => (offset_bytes, Access::Write),
+            _ => return,
+        };
+        if let Some(Some(entry)) = self.volumes.borrow().get(request.volume as usize) {
             let len = request.memory.iter().map(|part| u64::from(part.len)).sum();
-            entry.volume.disk().prefetch(offset_bytes, len);
+            entry.volume.disk().prefetch(offset_bytes, len, next);
         }
     }
 

@@ -1,6 +1,6 @@
 //! A disk in memory. Its contents are lost when the process ends.
 
-use super::{AtOnce, Disk, DiskError, DiskStats, Reading, Writing, check_range};
+use super::{Access, AtOnce, Disk, DiskError, DiskStats, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::future::ready;
 use linerate_io::Region;
@@ -144,8 +144,9 @@ impl Disk for MemoryDisk {
         Some(self)
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
-        if check_range(self, offset, len).is_ok() {
+    fn prefetch(&self, offset: u64, len: u64, next: Access) {
+        // Writes go past the caches, so the old bytes are not loaded.
+        if next == Access::Read && check_range(self, offset, len).is_ok() {
             self.pages.region.prefetch(offset, len);
         }
     }

@@ -83,8 +83,9 @@ pub trait Disk {
         self.at_once()?.read_now(offset, len, each);
         Some(())
     }
-    /// Hint: [`Disk::read_nowait`] of the same range follows soon. A disk in memory moves the bytes towards the processor.
-    fn prefetch(&self, _offset: u64, _len: u64) {}
+    /// Hint: an operation without waiting on the same range follows soon. Disks in memory move the bytes that it reads
+    /// towards the processor.
+    fn prefetch(&self, _offset: u64, _len: u64, _next: Access) {}
     /// Writes without waiting. None: the write must wait, or something is wrong; some of it may be done. Then
     /// [`Disk::write`] writes all of it.
     fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
@@ -92,6 +93,15 @@ pub trait Disk {
         self.at_once()?.write_now(offset, data, durable);
         Some(())
     }
+}
+
+/// What an operation does to a range of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// [`Disk::read_nowait`].
+    Read,
+    /// [`Disk::write_nowait`].
+    Write,
 }
 
 /// A disk whose operations have ended when the call returns, without errors. Ranges are inside the disk, and aligned.

@@ -9,7 +9,7 @@ use super::{
     core::{Core, VolumeCore},
     map::{Found, LEAF_PAGES, LayerId, Layers, Pin, Slot},
 };
-use crate::disk::DiskError;
+use crate::disk::{Access, DiskError};
 use bytes::{Bytes, BytesMut};
 use futures::future::{join, join_all};
 use std::rc::Rc;
@@ -98,10 +98,16 @@ pub(crate) fn read_nowait(
 }
 
 /// See [`crate::Disk::prefetch`].
-pub(crate) fn prefetch(core: &Core, find: impl Fn(&Layers, u64) -> Found, offset: u64, len: u64) {
+pub(crate) fn prefetch(
+    core: &Core,
+    find: impl Fn(&Layers, u64) -> Found,
+    offset: u64,
+    len: u64,
+    next: Access,
+) {
     for piece in pieces(core.page_bytes(), offset, len) {
         if let Found::Page { page, .. } = find(&core.map.borrow().layers, piece.index) {
-            core.disk.prefetch(core.layout.page_offset(page) + piece.start, piece.len);
+            core.disk.prefetch(core.layout.page_offset(page) + piece.start, piece.len, next);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     map::LayerId,
     transfer,
 };
-use crate::disk::{Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing};
+use crate::disk::{Access, Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing};
 use crate::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, ready};
@@ -90,10 +90,16 @@ impl Disk for PoolVolume {
         Some(())
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
+    fn prefetch(&self, offset: u64, len: u64, next: Access) {
         let (core, volume) = (&self.core, &self.volume);
         if transfer::check(core, volume.size_bytes.get(), offset, len).is_ok() {
-            transfer::prefetch(core, |layers, index| transfer::find(volume, layers, index), offset, len);
+            transfer::prefetch(
+                core,
+                |layers, index| transfer::find(volume, layers, index),
+                offset,
+                len,
+                next,
+            );
         }
     }
 

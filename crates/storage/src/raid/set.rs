@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Runtime,
-    disk::{Disk, DiskError, DiskStats, OpKind, Reading, Writing, check_range},
+    disk::{Access, Disk, DiskError, DiskStats, OpKind, Reading, Writing, check_range},
 };
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, join_all, ready};
@@ -361,11 +361,11 @@ impl Disk for RaidSet {
         Some(())
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
+    fn prefetch(&self, offset: u64, len: u64, next: Access) {
         if check_range(self, offset, len).is_ok() {
             self.striping
                 .runs(offset, len)
-                .for_each(|run| self.groups[run.group].prefetch(run.offset, run.len));
+                .for_each(|run| self.groups[run.group].prefetch(run.offset, run.len, next));
         }
     }
 

@@ -10,7 +10,10 @@ use super::{
     state::{Hold, Slot, SlotState},
     write::Way,
 };
-use crate::raid::{config::Code, parity};
+use crate::{
+    disk::Access,
+    raid::{config::Code, parity},
+};
 use std::{ops::Range, rc::Rc};
 
 /// Most data blocks of a stripe.
@@ -45,6 +48,17 @@ impl Geometry {
         }
         let rows = Rows { stripe, from, len: len.min(self.chunk - from) };
         Chunks { rows, positions: position as usize..position as usize + 1 }
+    }
+
+    /// As [`Group::cheapest`], for `new` chunks of a group that is calm. Of two ways with as many reads, Modify takes less
+    /// time in memory: it writes only bytes that it has read, so fewer bytes come from memory.
+    fn way_in_memory(&self, new: usize) -> Way {
+        let rest = self.data() - new;
+        match rest {
+            0 => Way::Full,
+            _ if new + self.tolerance() <= rest => Way::Modify,
+            _ => Way::Reconstruct,
+        }
     }
 }
 
@@ -87,15 +101,36 @@ impl Group {
     }
 
     /// See [`Disk::prefetch`].
-    pub(in super::super) fn prefetch(&self, offset: u64, len: u64) {
+    pub(in super::super) fn prefetch(&self, offset: u64, len: u64, next: Access) {
         if let Some((disk, start)) = self.plain() {
-            return disk.prefetch(start + offset, len);
+            return disk.prefetch(start + offset, len, next);
         }
-        for piece in self.geometry.pieces(offset, len) {
-            let slot = self.geometry.slot(piece.stripe, self.choose_nowait(piece));
-            if let Some(disk) = self.usable(slot, piece.stripe) {
-                disk.prefetch(self.geometry.place(piece.rows()), piece.rows().len);
+        match next {
+            Access::Read => {
+                for piece in self.geometry.pieces(offset, len) {
+                    self.prefetch_position(piece.rows(), self.choose_nowait(piece));
+                }
             }
+            Access::Write if self.geometry.has_parity() => {
+                let Chunks { rows, positions } = self.geometry.first_chunks(offset, len);
+                let (data, members) = (self.geometry.data(), self.geometry.members);
+                match self.geometry.way_in_memory(positions.len()) {
+                    Way::Modify => {
+                        positions.chain(data..members).for_each(|at| self.prefetch_position(rows, at));
+                    }
+                    Way::Reconstruct => (0..data)
+                        .filter(|at| !positions.contains(at))
+                        .for_each(|at| self.prefetch_position(rows, at)),
+                    Way::Full | Way::NoParity => {}
+                }
+            }
+            Access::Write => {}
+        }
+    }
+
+    fn prefetch_position(&self, rows: Rows, position: usize) {
+        if let Some(disk) = self.usable(self.geometry.slot(rows.stripe, position), rows.stripe) {
+            disk.prefetch(self.geometry.place(rows), rows.len, Access::Read);
         }
     }
 
@@ -190,7 +225,7 @@ impl Group {
         }
         let mut scratch = self.scratch.borrow_mut();
         let tolerance = self.geometry.tolerance();
-        let way = self.cheapest(|position| positions.contains(position), tolerance, |_| true);
+        let way = self.geometry.way_in_memory(positions.len());
         self.compute_nowait(way, chunks, data, &mut scratch)?;
         self.count_way(way);
         let new = positions.clone().zip(data.chunks_exact(rows.len as usize));
@@ -302,5 +337,18 @@ mod tests {
         for (offset, len, expected) in cases {
             assert_eq!(geometry.first_chunks(offset, len), expected, "{len} bytes at {offset}");
         }
+    }
+    #[test]
+    fn a_small_write_in_memory_reads_what_it_writes() {
+        let way = |parity, members, new| {
+            let geometry =
+                Geometry { code: Code::Parity(parity), members, chunk: 16384, stripes: 8, start: 0 };
+            geometry.way_in_memory(new)
+        };
+        assert_eq!(way(1, 5, 1), Way::Modify, "2 reads, else 3");
+        assert_eq!(way(2, 6, 1), Way::Modify, "3 reads both ways");
+        assert_eq!(way(1, 3, 1), Way::Reconstruct, "1 read, else 2");
+        assert_eq!(way(2, 6, 2), Way::Reconstruct, "2 reads, else 4");
+        assert_eq!(way(2, 6, 4), Way::Full);
     }
 }
