@@ -37,8 +37,8 @@ from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.units import number_text, size_text
 from linerate.workload.url import is_share
-from linerate.workload.vdbench.fsd_data import DataUse, FileData, read_data
-from linerate.workload.vdbench.fsd_settings import COPYING, FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
+from linerate.workload.vdbench.fsd.data import DataUse, FileData, read_data
+from linerate.workload.vdbench.fsd.settings import COPYING, FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
 from linerate.workload.vdbench.settings import General
 from linerate.workload.vdbench.values import MAX_RATE, matches
 
