@@ -115,12 +115,9 @@ def _load_files(
     ):
         if not blocks[block] and not problems.errors:
             problems.error(where, f"no {block.value}= in the file", f"write for example {form}")
-    if not hosts.are_one_here:
-        problems.error(
-            blocks[Block.HD][0].place, "FSDs on other hosts are not supported", "run the file on each host"
-        )
     workload = FileWorkload(
         general=read_general(blocks.general, problems),
+        hosts=hosts,
         fsds=[read_fsd(fsd, problems) for fsd in blocks[Block.FSD]],
         fwds=[read_fwd(fwd, hosts, problems) for fwd in blocks[Block.FWD]],
         rds=[read_file_rd(rd, problems) for rd in blocks[Block.RD]],
@@ -134,5 +131,6 @@ def _load_files(
         problems.notices,
         start_commands=workload.general.start_commands,
         end_commands=workload.general.end_commands,
+        hosts=hosts.load_hosts({}, {}),
     )
     return overrides.apply(plan)

@@ -1,7 +1,7 @@
 """File system workloads of vdbench files: FSDs and FWDs.
 
 Open this file first. `settings` has what FSDs, FWDs and their RDs say, typed and checked; `data` what blocks of files
-contain; `expand` combines them to the steps of a plan.
+contain; `hosts` which hosts run what; `expand` combines them to the steps of a plan.
 """
 
 from __future__ import annotations
