@@ -72,6 +72,19 @@ def test_what_is_not_of_a_structure_is_asked_about_and_stays(tmp_path: Path) -> 
     assert len(_files(tmp_path)) == 12
 
 
+def test_a_format_that_finds_nothing_to_do_is_complete(tmp_path: Path) -> None:
+    steps = "".join(
+        f"rd={name},fwd=fwd1,fwdrate=max,format=({word},only),elapsed=4,interval=1\n"
+        for name, word in (("none", "clean"), ("make", "restart"), ("again", "restart"))
+    )
+    done = _run(tmp_path, text=TEXT.partition("rd=")[0] + steps)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.open(tmp_path / "run")
+    made = dict(run.intervals.group_by("step").agg(pl.col("ios").sum()).iter_rows())
+    assert [made.get(step.key, 0) > 0 for step in run.manifest.steps] == [False, True, False]
+    assert len(_files(tmp_path)) == 12
+
+
 def test_a_missing_anchor_is_named(tmp_path: Path) -> None:
     done = _run(tmp_path, text=TEXT.replace("create_anchors=yes\n", ""))
     assert done.returncode == 2
