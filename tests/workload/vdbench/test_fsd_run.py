@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from linerate.analysis import check_run
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import Done, linerate
@@ -82,6 +83,7 @@ def test_a_format_that_finds_nothing_to_do_is_complete(tmp_path: Path) -> None:
     run = RunDirectory.open(tmp_path / "run")
     made = dict(run.intervals.group_by("step").agg(pl.col("ios").sum()).iter_rows())
     assert [made.get(step.key, 0) > 0 for step in run.manifest.steps] == [False, True, False]
+    assert "no-io" not in {finding.rule for finding in check_run(run).findings}
     assert len(_files(tmp_path)) == 12
 
 
