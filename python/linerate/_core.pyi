@@ -19,6 +19,7 @@ __all__ = [
     "Histogram",
     "Interval",
     "Log",
+    "PreparedFilesRun",
     "PreparedRun",
     "Run",
     "Summary",
@@ -288,6 +289,10 @@ class FilesRun:
         """Looks at the structures of a FilesRunSpec (version 1) and starts the threads. `written` is what runs before
         it wrote, for a run that checks data."""
 
+    @staticmethod
+    def prepare(spec_json: str, written: WrittenFiles, /) -> PreparedFilesRun:
+        """Looks at the structures of a FilesRunSpec (version 1), so that the threads can start at an instant."""
+
     def facts(self) -> dict[str, Any]:
         """Threads, and per structure the size of its files."""
 
@@ -303,6 +308,19 @@ class FilesRun:
 
     def finish(self) -> Summary:
         """Waits for the end and returns the summary."""
+
+@final
+class PreparedFilesRun:
+    """A run of a file system workload that is ready to start."""
+
+    def facts(self) -> dict[str, Any]:
+        """Threads, and per structure the size of its files, as `FilesRun.facts`."""
+
+    def start_at(self, monotonic_ns: int, /) -> FilesRun:
+        """Starts the threads at an instant of `time.monotonic_ns`, once. Raises HostError if the instant is over."""
+
+    def discard(self) -> None:
+        """Logs off again and waits until that is done."""
 
 @final
 class BackupJob:

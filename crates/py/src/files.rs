@@ -3,7 +3,7 @@
 use crate::{
     errors::{blamed, refused_json, run_error},
     interval::{Interval, Names},
-    run::Summary,
+    run::{Summary, gone},
     tools::loaded,
     wait::{in_slices, interruptible},
 };
@@ -11,7 +11,10 @@ use linerate_blame::Blame;
 use linerate_io::blocking::EntryKind;
 use linerate_load::files::{self, FilesRunSpec};
 use pyo3::prelude::*;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 /// The names in the anchor of a structure of a `FilesRunSpec` (version 1), each with what it is: `file`, `folder` or
 /// `other`. None: there is no anchor.
@@ -50,6 +53,14 @@ impl WrittenFiles {
     }
 }
 
+/// A run of a file system workload that is ready to start.
+#[pyclass(frozen, module = "linerate._core")]
+#[derive(Debug)]
+pub(crate) struct PreparedFilesRun {
+    run: Mutex<Option<files::PreparedFilesRun>>,
+    names: Arc<Names>,
+}
+
 /// A run of a file system workload that is going on.
 #[pyclass(frozen, module = "linerate._core")]
 #[derive(Debug)]
@@ -65,16 +76,26 @@ impl FilesRun {
     #[staticmethod]
     #[pyo3(signature = (spec_json, written, /))]
     fn start(py: Python<'_>, spec_json: &str, written: &Bound<'_, WrittenFiles>) -> PyResult<Self> {
-        let spec: FilesRunSpec =
-            serde_json::from_str(spec_json).map_err(|error| refused_json("files run", &error))?;
-        let names = Names {
-            streams: spec.streams.iter().map(|stream| stream.name.clone()).collect(),
-            volumes: spec.structures.iter().map(|structure| structure.name.clone()).collect(),
-        };
+        let (spec, names) = parsed(spec_json)?;
         let written = Arc::clone(&written.get().0);
         let run = interruptible(py, move || files::FilesRun::start(spec, &written))?
             .map_err(|error| run_error(&error))?;
-        Ok(Self { run: Arc::new(run), names: Arc::new(names) })
+        Ok(Self { run: Arc::new(run), names })
+    }
+
+    /// Looks at the structures of a `FilesRunSpec` (version 1), so that the threads can start at an instant.
+    #[staticmethod]
+    #[pyo3(signature = (spec_json, written, /))]
+    fn prepare(
+        py: Python<'_>,
+        spec_json: &str,
+        written: &Bound<'_, WrittenFiles>,
+    ) -> PyResult<PreparedFilesRun> {
+        let (spec, names) = parsed(spec_json)?;
+        let written = Arc::clone(&written.get().0);
+        let run = interruptible(py, move || files::PreparedFilesRun::new(spec, &written))?
+            .map_err(|error| run_error(&error))?;
+        Ok(PreparedFilesRun { run: Mutex::new(Some(run)), names })
     }
 
     /// Threads, and per structure the size of its files.
@@ -110,4 +131,37 @@ impl FilesRun {
         let summary = interruptible(py, move || run.finish())?;
         Summary::new(py, summary, &self.names)
     }
+}
+
+#[pymethods]
+impl PreparedFilesRun {
+    /// The actual settings, as `FilesRun.facts`.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded(py, run.as_ref().ok_or_else(gone)?.facts())
+    }
+
+    /// Starts the threads at an instant of `time.monotonic_ns`, once.
+    #[pyo3(signature = (monotonic_ns, /))]
+    fn start_at(&self, monotonic_ns: u64) -> PyResult<FilesRun> {
+        let prepared = self.run.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(gone)?;
+        let run = prepared.start_at(monotonic_ns).map_err(|error| run_error(&error))?;
+        Ok(FilesRun { run: Arc::new(run), names: Arc::clone(&self.names) })
+    }
+
+    /// Logs off again and waits until that is done.
+    fn discard(&self, py: Python<'_>) {
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| drop(run));
+    }
+}
+
+fn parsed(spec_json: &str) -> PyResult<(FilesRunSpec, Arc<Names>)> {
+    let spec: FilesRunSpec =
+        serde_json::from_str(spec_json).map_err(|error| refused_json("files run", &error))?;
+    let names = Names {
+        streams: spec.streams.iter().map(|stream| stream.name.clone()).collect(),
+        volumes: spec.structures.iter().map(|structure| structure.name.clone()).collect(),
+    };
+    Ok((spec, Arc::new(names)))
 }

@@ -35,7 +35,7 @@ mod _core {
     #[pymodule_export]
     use super::fabric::Fabric;
     #[pymodule_export]
-    use super::files::{FilesRun, WrittenFiles, anchor_names};
+    use super::files::{FilesRun, PreparedFilesRun, WrittenFiles, anchor_names};
     #[pymodule_export]
     use super::histogram::Histogram;
     #[pymodule_export]

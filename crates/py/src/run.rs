@@ -190,6 +190,7 @@ fn parsed(spec_json: &str) -> PyResult<(RunSpec, Arc<Names>)> {
     Ok((spec, Arc::new(names)))
 }
 
-fn gone() -> PyErr {
+/// A prepared run is used once.
+pub(crate) fn gone() -> PyErr {
     blamed(Blame::Us, "this run was started or discarded before", "please report this")
 }

@@ -11,7 +11,8 @@ and every step of a plan runs on all hosts, into one run directory:
     stream   intervals are kept on the host, announced, fetched and merged     (agent, load, merge)
     finish   distributions and totals of all hosts, merged
 
-Every host runs the whole plan (divide), or what the hosts of a vdbench file are dealt (deal).
+Every host runs the whole plan (divide), or what the hosts of a vdbench file are dealt (deal; deal_files for file system
+workloads).
 
 The load is never moved from one host to another: a host that is lost, or that announces nothing for three intervals,
 leaves the result without it, and the result says that it is degraded. Control traffic has a network of its own; what

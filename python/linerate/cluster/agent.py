@@ -19,13 +19,14 @@ from typing import Any
 from distributed import get_worker
 
 from linerate import _core
-from linerate.cluster.wire import Packed, packed
+from linerate.cluster.wire import Packed, packed, run_of
 from linerate.errors import HostError, InternalError, is_full_disk
 from linerate.filename import file_name
 from linerate.results import IntervalSample, RunWriter, WorkloadSource, interval_from_core
 from linerate.results.manifest import State
 from linerate.volumes import VolumeLock, look_here, refuse_shared
 from linerate.workload import RunSpec
+from linerate.workload.files import FilesLoadSpec
 
 TOPIC = "linerate-load"
 _PULL_TIMEOUT_S = 0.5
@@ -44,8 +45,9 @@ class LoadAgent:
         self._spool: Path | None = None
         self._writer: RunWriter | None = None
         self._hold = VolumeLock(())
-        self._prepared: _core.PreparedRun | None = None
-        self._run: _core.Run | None = None
+        self._prepared: _core.PreparedRun | _core.PreparedFilesRun | None = None
+        self._run: _core.Run | _core.FilesRun | None = None
+        self._written = _core.WrittenFiles()
         self._puller: threading.Thread | None = None
         self._unwritten: HostError | None = None
         self._intervals: dict[int, Packed] = {}
@@ -63,21 +65,19 @@ class LoadAgent:
         """The clock by which its logs are dated."""
         return time.time_ns()
 
-    def look(self, spec_json: str, names: list[str]) -> list[dict[str, Any]]:
-        """The contents of the named volumes of a part; see `linerate.volumes.Look`."""
-        spec = RunSpec.model_validate_json(spec_json)
-        return [look.model_dump(mode="json") for look in look_here(spec, names)]
+    def look(self, run: str, names: list[str]) -> list[dict[str, Any]]:
+        """The contents of the named volumes of a part (`run_text`); see `linerate.volumes.Look`."""
+        return [look.model_dump(mode="json") for look in look_here(run_of(run), names)]
 
-    def prepare(self, run_id: str, spec_json: str, spool: str, free: list[str]) -> dict[str, Any]:
-        """Opens the volumes and gives what was negotiated; announcements carry `run_id`, `spool` names a folder.
+    def prepare(self, run_id: str, run: str, spool: str, free: list[str]) -> dict[str, Any]:
+        """Opens the volumes of a part (`run_text`) and gives what was negotiated; announcements carry `run_id`, `spool`
+        names a folder.
 
         Block devices among `free` are held until the load has ended. Raises HostError if the spool cannot be written.
         """
         self.stop()
-        spec = RunSpec.model_validate_json(spec_json)
-        refuse_shared(spec)
-        self._hold = VolumeLock(free)
-        self._prepared = _core.Run.prepare(spec_json)
+        spec = run_of(run)
+        self._prepared = self._prepare(spec, free)
         facts = self._prepared.facts()
         self._intervals = {}
         self._id = run_id
@@ -97,6 +97,13 @@ class LoadAgent:
             self.stop()
             raise
         return {**facts, "spool": str(self._spool)}
+
+    def _prepare(self, spec: RunSpec, free: list[str]) -> _core.PreparedRun | _core.PreparedFilesRun:
+        if isinstance(spec, FilesLoadSpec):
+            return _core.FilesRun.prepare(spec.seam_json(), self._written)
+        refuse_shared(spec)
+        self._hold = VolumeLock(free)
+        return _core.Run.prepare(spec.seam_json())
 
     def start_at(self, monotonic_ns: int) -> None:
         """Starts the load at an instant of this host's clock. Raises HostError if it is over."""
@@ -145,7 +152,7 @@ class LoadAgent:
                 self._spool.parent.parent.rmdir()
             self._spool = None
 
-    def _pull(self, run: _core.Run) -> None:
+    def _pull(self, run: _core.Run | _core.FilesRun) -> None:
         while True:
             finished = run.finished  # asked first: an interval may come between the pull and the question
             pulled = run.next_interval(_PULL_TIMEOUT_S)

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from linerate.cluster.deal_files import deal_files
 from linerate.cluster.divide import Divided, part, whole
 from linerate.errors import UserError
 from linerate.workload import RunSpec, StreamSpec
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.hosts import LoadHosts
 
 Users = Mapping[tuple[str, str], tuple[str, ...]]
@@ -27,6 +29,8 @@ def deal(spec: RunSpec, hosts: LoadHosts) -> Divided:
 
     Raises UserError if a volume has too few I/Os in flight for a stream to run on it at all.
     """
+    if isinstance(spec, FilesLoadSpec):
+        return deal_files(spec, hosts)
     users = _users(spec, hosts)
     names = [volume.name for volume in spec.volumes]
     using = [

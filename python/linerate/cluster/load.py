@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 from linerate.cluster.clock import ASKED, UNCERTAINTY_MAX_NS, Drift, Offset, best_offset
 from linerate.cluster.divide import Divided
 from linerate.cluster.merge import HostMerger, merge
-from linerate.cluster.wire import unpacked
+from linerate.cluster.wire import run_text, unpacked
 from linerate.errors import HostError, LinerateError
 from linerate.results import IntervalSample, TimedEvent
 from linerate.run import LoadEnd
@@ -107,7 +107,7 @@ class ClusterLoad:
             prepared = ask_all(
                 remotes,
                 "prepare",
-                {name: (run_id, parts[name].seam_json(), spool, list(free)) for name in remotes},
+                {name: (run_id, run_text(parts[name]), spool, list(free)) for name in remotes},
             )
             wall_clocks = {name: _wall_clock(name, remote) for name, remote in remotes.items()}
             offsets = {name: measured_offset(name, remote) for name, remote in remotes.items()}

@@ -1,4 +1,4 @@
-"""An interval as plain values, for the way from a host to the machine that gathers."""
+"""What goes between the machine that gathers and a host: runs one way, intervals as plain values the other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,23 @@ from typing import Any
 
 from linerate.results import CounterRow, IntervalSample, LatencySample, PathRow, TimedEvent, Usage
 from linerate.results.histogram import EncodedHistogram
+from linerate.workload import RunSpec
+from linerate.workload.files import FilesLoadSpec
 
 Packed = tuple[Any, ...]
+_OF_FILES = "files:"
+
+
+def run_text(spec: RunSpec) -> str:
+    """A host's part of a run, with secrets, for its agent."""
+    return f"{_OF_FILES}{spec.host_json()}" if isinstance(spec, FilesLoadSpec) else spec.seam_json()
+
+
+def run_of(text: str) -> RunSpec:
+    """The part again."""
+    if text.startswith(_OF_FILES):
+        return FilesLoadSpec.model_validate_json(text.removeprefix(_OF_FILES))
+    return RunSpec.model_validate_json(text)
 
 
 def packed(interval: IntervalSample) -> Packed:

@@ -22,17 +22,20 @@ from linerate import _core
 from linerate.cluster.agent import TOPIC, LoadAgent
 from linerate.cluster.clock import Offset
 from linerate.cluster.deal import deal
+from linerate.cluster.deal_files import divide_files
 from linerate.cluster.divide import Divided, Volumes, divide, loading, named, unnamed
 from linerate.cluster.hosts import Endpoint
 from linerate.cluster.load import ClusterLoad, PendingAnswer, ask_all, measured_offset
 from linerate.cluster.ports import PortRange, try_to_listen
 from linerate.cluster.tls import Assignment, Membership
+from linerate.cluster.wire import run_text
 from linerate.cluster.worker import CONFIG, NO_PAGES
 from linerate.errors import HostError, UserError
 from linerate.filename import file_names
 from linerate.host import HostTarget, inside
 from linerate.volumes import Cleared, Look
 from linerate.workload import RunSpec
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.hosts import LoadHosts
 
 _UP_TIMEOUT_S = 60.0
@@ -218,13 +221,13 @@ class Cluster:
 
         Raises LinerateError, naming the host.
         """
-        return self.look_at_parts(divide(spec, self.hosts, self._urls), names)
+        return self.look_at_parts(_divided(spec, self.hosts, self._urls), names)
 
     def look_at_parts(self, divided: Divided, names: Collection[str]) -> tuple[Look, ...]:
         """The same with a part for each host (`apportion`). Raises LinerateError."""
         parts, _ = divided
         asked = {
-            host: (part.seam_json(), [named(host, name) for name in names]) for host, part in parts.items()
+            host: (run_text(part), [named(host, name) for name in names]) for host, part in parts.items()
         }
         found = ask_all({host: self._agents[host] for host in parts}, "look", asked)
         return tuple(
@@ -239,7 +242,7 @@ class Cluster:
 
     def start(self, cleared: Cleared) -> ClusterLoad:
         """Arms all hosts with the whole run and starts them at one instant. Raises LinerateError."""
-        return self.start_parts(divide(cleared.spec, self.hosts, self._urls), cleared)
+        return self.start_parts(_divided(cleared.spec, self.hosts, self._urls), cleared)
 
     def first(self, count: int) -> FirstHosts:
         """Starts loads on the first so many hosts only."""
@@ -371,6 +374,11 @@ class Cluster:
         return lambda: client.unsubscribe_topic(TOPIC)
 
 
+def _divided(spec: RunSpec, hosts: Sequence[str], urls: Volumes | None) -> Divided:
+    """A run that each of the hosts runs whole. Raises UserError."""
+    return divide_files(spec, hosts) if isinstance(spec, FilesLoadSpec) else divide(spec, hosts, urls)
+
+
 class FirstHosts:
     """Some hosts of a cluster, as a `linerate.run.Loader`; the others are idle."""
 
@@ -381,7 +389,7 @@ class FirstHosts:
 
     def look(self, spec: RunSpec, names: Collection[str]) -> tuple[Look, ...]:
         """See `linerate.run.Loader`."""
-        return self._cluster.look_at_parts(divide(spec, self._hosts, self._urls), names)
+        return self._cluster.look_at_parts(_divided(spec, self._hosts, self._urls), names)
 
     def hosts_of(self, spec: RunSpec) -> Mapping[str, Sequence[str]]:
         """See `linerate.run.Loader`."""
@@ -389,7 +397,7 @@ class FirstHosts:
 
     def start(self, cleared: Cleared) -> ClusterLoad:
         """See `linerate.run.Loader`."""
-        return self._cluster.start_parts(divide(cleared.spec, self._hosts, self._urls), cleared)
+        return self._cluster.start_parts(_divided(cleared.spec, self._hosts, self._urls), cleared)
 
 
 class DealtHosts:

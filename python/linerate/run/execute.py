@@ -53,6 +53,7 @@ from linerate.run.events import (
 from linerate.run.load import Here, Load, LoadEnd, Loader
 from linerate.volumes import Clearance, Consent, RefusedError, clear
 from linerate.workload import FileNotice, PlannedRun, RunPlan, RunSpec, StepResult
+from linerate.workload.files import FilesLoadSpec
 from linerate.workload.plan import IometerTest
 from linerate.workload.url import portal_of
 
@@ -342,10 +343,14 @@ class _Step:
         return PeerError(message, "the events say which volume failed and how; data_errors= sets the limit")
 
     def _no_io(self, total: IntervalSample) -> PeerError | None:
-        """A step in which nothing was done has failed, however quietly; the warm-up counts here too."""
-        if self._ios or total.ios:
-            return None
+        """A step in which nothing was done has failed, however quietly; the warm-up counts here too.
+
+        A format may find that all is as it should be.
+        """
         spec = self._planned.spec
+        is_format = isinstance(spec, FilesLoadSpec) and spec.files.format is not None
+        if self._ios or total.ios or (is_format and not self._errors):
+            return None
         failed = f", and {self._errors} failed" if self._errors else ""
         return PeerError(
             f"{self._planned.label}: no I/O was completed in {spec.warmup_s + spec.elapsed_s:g} s{failed}",

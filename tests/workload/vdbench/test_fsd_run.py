@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from linerate.analysis import check_run
 from linerate.results import RunDirectory
 
 from tests.cli.conftest import Done, linerate
@@ -69,6 +70,20 @@ def test_what_is_not_of_a_structure_is_asked_about_and_stays(tmp_path: Path) -> 
     agreed = _run(tmp_path, "--overwrite", "fsd1", name="fourth")
     assert agreed.returncode == 0, agreed.stderr
     assert mine.read_text() == "mine"
+    assert len(_files(tmp_path)) == 12
+
+
+def test_a_format_that_finds_nothing_to_do_is_complete(tmp_path: Path) -> None:
+    steps = "".join(
+        f"rd={name},fwd=fwd1,fwdrate=max,format=({word},only),elapsed=4,interval=1\n"
+        for name, word in (("none", "clean"), ("make", "restart"), ("again", "restart"))
+    )
+    done = _run(tmp_path, text=TEXT.partition("rd=")[0] + steps)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.open(tmp_path / "run")
+    made = dict(run.intervals.group_by("step").agg(pl.col("ios").sum()).iter_rows())
+    assert [made.get(step.key, 0) > 0 for step in run.manifest.steps] == [False, True, False]
+    assert "no-io" not in {finding.rule for finding in check_run(run).findings}
     assert len(_files(tmp_path)) == 12
 
 

@@ -33,6 +33,12 @@ pub(super) fn is_of_a_structure(name: &str, kind: EntryKind) -> bool {
     }
 }
 
+/// The last number in a name, such as the width in `vdb.1_4.dir`; 0: it has none.
+fn number_in(name: &str) -> u32 {
+    let runs = name.split(|one: char| !one.is_ascii_digit());
+    runs.filter_map(|digits| digits.parse().ok()).next_back().unwrap_or(0)
+}
+
 impl FileThread<'_> {
     /// Carries out this thread's part. `is_first`: of the threads of its structure.
     pub(super) fn format(&mut self, format: FormatSpec, is_first: bool) {
@@ -40,9 +46,12 @@ impl FileThread<'_> {
             let anchor = self.tree.anchor.clone();
             if format.delete {
                 self.shared.data.all_removed(self.work.structure);
-                self.clear(&anchor);
+                self.clear(&anchor, true);
             }
-            let _ = self.look();
+            // Other hosts may still remove what is theirs.
+            if format.folders || format.files {
+                let _ = self.look();
+            }
         }
         self.shared.end_part(1);
         if format.folders {
@@ -63,16 +72,20 @@ impl FileThread<'_> {
         Some(())
     }
 
-    /// Removes what has names of a structure in a folder; all else stays, and so do the folders that hold it.
-    fn clear(&mut self, folder: &str) {
+    /// Removes what has names of a structure in a folder; all else stays, and so do the folders that hold it. Hosts that
+    /// share the structure divide what `is_anchor` holds by the numbers in the names.
+    fn clear(&mut self, folder: &str, is_anchor: bool) {
         let Ok(found) = self.files.own.names(Path::new(folder)) else { return };
         for (name, kind) in found {
             if self.shared.signal.is_stopped() || !is_of_a_structure(&name, kind) {
                 continue;
             }
+            if is_anchor && !self.tree.is_own(number_in(&name)) {
+                continue;
+            }
             let path = format!("{folder}/{name}");
             if kind == EntryKind::Folder {
-                self.clear(&path);
+                self.clear(&path, false);
                 self.path.clone_from(&path);
                 let is_empty = self.files.own.names(Path::new(&path)).is_ok_and(|left| left.is_empty());
                 if is_empty {
@@ -107,7 +120,7 @@ impl FileThread<'_> {
             self.path.clear();
             self.path.push_str(&tree.folders[place as usize].path);
             let make = || self.files.own.make_folder(Path::new(&self.path));
-            if self.timed(FileOp::Mkdir, (0, None), make).is_some() {
+            if self.timed_once(FileOp::Mkdir, None, make).is_some() {
                 tree.set_folder(folder, true);
             }
         }
@@ -139,8 +152,14 @@ impl FileThread<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_of_a_structure;
+    use super::{is_of_a_structure, number_in};
     use linerate_io::blocking::EntryKind::{File, Folder, Other};
+
+    #[test]
+    fn a_name_has_its_last_number() {
+        let names = ["vdb.1_12.dir", "vdb_f0007.file", "vdb_control.file", "vdb.1_99999999999.dir"];
+        assert_eq!(names.map(number_in), [12, 7, 0, 1]);
+    }
 
     #[test]
     fn only_names_of_a_structure_may_be_removed() {

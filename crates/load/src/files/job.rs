@@ -29,6 +29,7 @@ pub(super) enum FilesMessage {
 fn work(shared: &Shared, work: usize, files: ThreadFiles, is_first: bool) {
     let index = shared.next_thread.fetch_add(1, SeqCst) as usize;
     let mut thread = FileThread::new(shared, work, index, files);
+    shared.wait_for_start();
     match shared.spec.format {
         Some(format) => thread.format(format, is_first),
         None => thread.run(),

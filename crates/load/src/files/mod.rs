@@ -1,9 +1,9 @@
 //! File system workloads: threads that make, read, write and remove the files of a structure. Open this file first.
 //!
-//! [`FilesRun::start`] looks at the structures and starts the threads; [`FilesRun::next_interval`] and
-//! [`FilesRun::finish`] have the form of a block run's. The words and the rules are vdbench's. Each thread waits for
-//! its operation, as an application's does: most of them exist as blocking calls only. So a thread of the file is a
-//! thread here.
+//! [`PreparedFilesRun::new`] looks at the structures, [`PreparedFilesRun::start_at`] starts the threads, and
+//! [`FilesRun::start`] does both; [`FilesRun::next_interval`] and [`FilesRun::finish`] have the form of a block run's.
+//! The words and the rules are vdbench's. Each thread waits for its operation, as an application's does: most of them
+//! exist as blocking calls only. So a thread of the file is a thread here.
 //!
 //! - `spec.rs`: the input. `tree.rs`: the structure and what of it exists; `java.rs`: its random sizes.
 //! - `job.rs`: the threads and the clock; `shared.rs`: what they share. `operation.rs`: one thread; `block.rs`: reads
@@ -36,7 +36,7 @@ pub use data::contents::WrittenFiles;
 pub use file_system::anchor_names;
 pub use spec::{
     FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRunSpec, FormatSpec,
-    StructureSpec,
+    HostPart, StructureSpec,
 };
 
 use crate::{
@@ -44,9 +44,10 @@ use crate::{
     facts::{Facts, VolumeFacts},
     record::{Interval, RunOutcome, Summary},
 };
+use data::FileData;
 use job::FilesMessage;
 use linerate_io::system;
-use prepare::{Prepared, prepare};
+use prepare::{Prepared, ThreadFiles, prepare};
 use shared::Shared;
 use signal::Signal;
 use std::{
@@ -57,6 +58,57 @@ use std::{
     thread,
     time::Duration,
 };
+use tree::Tree;
+
+/// A run that is ready: its structures were looked at, and every thread has logged on. Drop logs off.
+#[derive(Debug)]
+pub struct PreparedFilesRun {
+    spec: FilesRunSpec,
+    signal: Arc<Signal>,
+    trees: Vec<Tree>,
+    data: FileData,
+    files: Vec<Vec<ThreadFiles>>,
+    facts: Facts,
+}
+
+impl PreparedFilesRun {
+    /// Looks at the structures. `written`: what earlier runs wrote, if data are checked.
+    pub fn new(spec: FilesRunSpec, written: &WrittenFiles) -> Result<Self, RunError> {
+        spec.validate()?;
+        let signal = Arc::new(Signal::default());
+        let Prepared { trees, sessions, files } = prepare(&spec, &signal)?;
+        let data = FileData::new(&spec, &trees, written)?;
+        let facts = facts_of(&spec, &trees, sessions);
+        Ok(Self { spec, signal, trees, data, files, facts })
+    }
+
+    /// The actual settings.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Starts the threads, which wait for an instant of the monotonic clock. It must be in the future.
+    pub fn start_at(self, start_ns: u64) -> Result<FilesRun, RunError> {
+        let late_ns = system::now_ns().saturating_sub(start_ns);
+        if late_ns > 0 {
+            return Err(RunError::Host(format!("the start is over by {} us", late_ns / 1000)));
+        }
+        self.begin(start_ns)
+    }
+
+    /// The same, or now if the instant is over: on one host no other load waits for it.
+    fn begin(self, start_ns: u64) -> Result<FilesRun, RunError> {
+        let Self { spec, signal, trees, data, files, mut facts } = self;
+        facts.started_monotonic_ns = Some(start_ns);
+        let shared = Arc::new(Shared::new(spec, trees, data, Arc::clone(&signal), start_ns));
+        let (sender, messages) = mpsc::channel();
+        thread::Builder::new()
+            .name("files".into())
+            .spawn(move || job::collect(&shared, files, &sender))
+            .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
+        Ok(FilesRun { facts, signal, receiving: Mutex::new(Receiving { messages, end: None }) })
+    }
+}
 
 /// A running run. Drop stops it.
 #[derive(Debug)]
@@ -75,17 +127,7 @@ struct Receiving {
 impl FilesRun {
     /// Looks at the structures and starts the threads. `written`: what earlier runs wrote, if data are checked.
     pub fn start(spec: FilesRunSpec, written: &WrittenFiles) -> Result<Self, RunError> {
-        spec.validate()?;
-        let signal = Arc::new(Signal::default());
-        let Prepared { trees, sessions, files } = prepare(&spec, &signal)?;
-        let shared = Arc::new(Shared::new(spec, trees, Arc::clone(&signal), written)?);
-        let facts = facts_of(&shared, sessions);
-        let (sender, messages) = mpsc::channel();
-        thread::Builder::new()
-            .name("files".into())
-            .spawn(move || job::collect(&shared, files, &sender))
-            .map_err(|error| RunError::Host(format!("cannot start a thread: {error}")))?;
-        Ok(Self { facts, signal, receiving: Mutex::new(Receiving { messages, end: None }) })
+        PreparedFilesRun::new(spec, written)?.begin(system::now_ns())
     }
 
     /// The actual settings.
@@ -149,9 +191,9 @@ fn defect() -> Summary {
     Summary { total: Interval::default(), outcome }
 }
 
-fn facts_of(shared: &Shared, sessions: Vec<serde_json::Value>) -> Facts {
-    let structures = shared.spec.structures.iter().zip(&shared.trees).zip(sessions);
-    let volume = |((spec, tree), session): ((&StructureSpec, &tree::Tree), serde_json::Value)| {
+fn facts_of(spec: &FilesRunSpec, trees: &[Tree], sessions: Vec<serde_json::Value>) -> Facts {
+    let structures = spec.structures.iter().zip(trees).zip(sessions);
+    let volume = |((spec, tree), session): ((&StructureSpec, &Tree), serde_json::Value)| {
         let bytes = (0..tree.file_count()).map(|place| tree.wanted_bytes(tree.file_at(place))).sum();
         VolumeFacts {
             name: spec.name.clone(),
@@ -164,9 +206,8 @@ fn facts_of(shared: &Shared, sessions: Vec<serde_json::Value>) -> Facts {
     };
     Facts {
         driver: "threads".into(),
-        workers: shared.spec.workloads.iter().map(|work| work.threads as usize).sum(),
+        workers: spec.workloads.iter().map(|work| work.threads as usize).sum(),
         tsc_hz: system::tsc_hz().map_or(0.0, |hz| hz as f64),
-        started_monotonic_ns: Some(shared.started()),
         volumes: structures.map(volume).collect(),
         ..Facts::default()
     }

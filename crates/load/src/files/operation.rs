@@ -16,7 +16,10 @@ use super::{
 use crate::stream::rng::{Rng, Use};
 use linerate_blame::Blame;
 use linerate_io::{blocking::BlockingMode, system};
-use std::{io, path::Path};
+use std::{
+    io::{self, ErrorKind},
+    path::Path,
+};
 
 /// A search that found so many files or folders in use, or in the wrong state, waits before it goes on.
 const MISSES_AT_ONCE: u64 = 64;
@@ -97,6 +100,27 @@ impl<'a> FileThread<'a> {
         (bytes, intended): (u64, Option<u64>),
         call: impl FnOnce() -> io::Result<T>,
     ) -> Option<T> {
+        let (span, result) = self.carried_out(call);
+        self.counted(op, (bytes, intended), span, result)
+    }
+
+    /// The same for a change of a folder. Another host that shares the structure may have made it: it is not counted then.
+    pub(super) fn timed_once(
+        &self,
+        op: FileOp,
+        intended: Option<u64>,
+        call: impl FnOnce() -> io::Result<()>,
+    ) -> Option<()> {
+        let (span, result) = self.carried_out(call);
+        let sign = if op == FileOp::Mkdir { ErrorKind::AlreadyExists } else { ErrorKind::NotFound };
+        if self.tree.was_done(&result, sign) {
+            return Some(());
+        }
+        self.counted(op, (0, intended), span, result)
+    }
+
+    /// Makes a call and tells what happened besides. Returns the instants of its begin and end too.
+    fn carried_out<T>(&self, call: impl FnOnce() -> io::Result<T>) -> ((u64, u64), io::Result<T>) {
         let begun = system::now_ns();
         let result = call();
         let span = (begun, system::now_ns());
@@ -105,7 +129,7 @@ impl<'a> FileThread<'a> {
             let told = event(notice.kind, seconds, self.structure(), notice.message, notice.blame);
             self.shared.recorder.note(self.index, told);
         }
-        self.counted(op, (bytes, intended), span, result)
+        (span, result)
     }
 
     /// Counts what began and ended at the instants of `span`. None: it failed, which is counted too.
@@ -305,7 +329,7 @@ impl<'a> FileThread<'a> {
         self.path.push_str(&tree.folders[folder as usize].path);
         let at = Path::new(&self.path);
         let call = || if makes { self.files.own.make_folder(at) } else { self.files.own.remove_folder(at) };
-        if self.timed(self.work.operation, (0, intended), call).is_some() {
+        if self.timed_once(self.work.operation, intended, call).is_some() {
             tree.set_folder(folder, makes);
         }
         tree.release_folder(tree.parent(folder));

@@ -114,9 +114,8 @@ fn make_ready(
     }
     let places = [Some(work.structure), work.target].into_iter().flatten();
     for (files, index) in files.each().zip(places) {
-        let anchor = &trees[index].anchor;
-        remove_notes(files, anchor).map_err(|error| {
-            let what = format!("{anchor}/{CONTROL_FILE} cannot be removed: {error}");
+        remove_notes(files, &trees[index]).map_err(|error| {
+            let what = format!("{}/{CONTROL_FILE} cannot be removed: {error}", trees[index].anchor);
             refused(&spec.structures[index], what, &error)
         })?;
     }

@@ -1,7 +1,7 @@
 //! What the threads of a run share.
 
 use super::{
-    data::{BlockPlace, FileData, contents::WrittenFiles},
+    data::{BlockPlace, FileData},
     pace::Pace,
     record::{Recorder, event},
     signal::Signal,
@@ -38,16 +38,16 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// For structures that were looked at; the run starts now. `written`: what earlier runs wrote.
+    /// For structures that were looked at; the run starts at the instant `start`.
     pub(super) fn new(
         spec: FilesRunSpec,
         trees: Vec<Tree>,
+        data: FileData,
         signal: Arc<Signal>,
-        written: &WrittenFiles,
-    ) -> Result<Self, RunError> {
+        start: u64,
+    ) -> Self {
         let threads = spec.workloads.iter().map(|work| work.threads as usize);
-        let start = system::now_ns();
-        Ok(Self {
+        Self {
             pace: Pace::new(&spec, start),
             recorder: Recorder::new(&spec),
             live: AtomicUsize::new(threads.clone().sum()),
@@ -56,12 +56,22 @@ impl Shared {
             parts_ended: AtomicUsize::new(0),
             next_thread: AtomicU64::new(0),
             failure: OnceLock::new(),
-            data: FileData::new(&spec, &trees, written)?,
+            data,
             trees,
             spec,
             signal,
             start,
-        })
+        }
+    }
+
+    /// Waits for the start, or until the run is over.
+    pub(super) fn wait_for_start(&self) {
+        loop {
+            let left = self.start.saturating_sub(system::now_ns());
+            if left == 0 || self.signal.wait(left) {
+                return;
+            }
+        }
     }
 
     /// Ends the run, which fails.
@@ -100,11 +110,6 @@ impl Shared {
     /// Seconds since the start.
     pub(super) fn seconds(&self) -> f64 {
         system::now_ns().saturating_sub(self.start) as f64 / 1e9
-    }
-
-    /// When the run started, on the monotonic clock.
-    pub(super) fn started(&self) -> u64 {
-        self.start
     }
 
     /// Whether a workload with one of these operations still works on a structure.

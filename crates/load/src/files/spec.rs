@@ -99,6 +99,26 @@ pub struct StructureSpec {
     /// Make the anchor and its parents.
     #[serde(default)]
     pub create_anchor: bool,
+    /// Other hosts use it at the same time; None: this run alone does.
+    #[serde(default)]
+    pub host_part: Option<HostPart>,
+}
+
+/// The part of a structure that belongs to one of the hosts that share it: every `of`-th file, from file `number` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostPart {
+    /// Of this host, from 0.
+    pub number: u32,
+    /// How many hosts share the structure.
+    pub of: u32,
+}
+
+impl HostPart {
+    /// Whether what has this place in an order is of the part.
+    pub(super) fn has(self, place: u32) -> bool {
+        place % self.of == self.number
+    }
 }
 
 impl StructureSpec {
@@ -106,8 +126,8 @@ impl StructureSpec {
     fn has_the_files_of(&self, other: &Self) -> bool {
         self.anchor != other.anchor
             && (self.depth, self.width, self.files) == (other.depth, other.width, other.files)
-            && (&self.sizes, self.files_in, self.total_bytes)
-                == (&other.sizes, other.files_in, other.total_bytes)
+            && (&self.sizes, self.files_in, self.total_bytes, self.host_part)
+                == (&other.sizes, other.files_in, other.total_bytes, other.host_part)
     }
 }
 
@@ -281,6 +301,15 @@ impl FilesRunSpec {
             let sizes = structure.sizes.iter().all(|(bytes, _)| *bytes > 0);
             if structure.depth == 0 || structure.width == 0 || !sizes || structure.sizes.is_empty() {
                 return wrong("a structure needs a depth, a width and sizes above 0");
+            }
+            if structure.host_part.is_some_and(|part| part.number >= part.of) {
+                return wrong("the number of a host is below the number of hosts");
+            }
+            let removes_and_makes = self.format.is_some_and(|one| one.delete && (one.folders || one.files));
+            if structure.host_part.is_some() && removes_and_makes {
+                return wrong(
+                    "a format of several hosts either removes or makes: one would remove what another has made",
+                );
             }
         }
         for work in &self.workloads {

@@ -4,7 +4,7 @@
 use super::{
     file_system::FileSystem,
     java::JavaRandom,
-    spec::{FILES_MAX, FOLDERS_MAX, FilesIn, StructureSpec},
+    spec::{FILES_MAX, FOLDERS_MAX, FilesIn, HostPart, StructureSpec},
 };
 use crate::error::RunError;
 use linerate_blame::Blame;
@@ -12,6 +12,7 @@ use linerate_io::blocking::EntryKind;
 use std::{
     collections::HashMap,
     fmt::Write,
+    io::{self, ErrorKind},
     path::Path,
     sync::atomic::{
         AtomicBool, AtomicU32, AtomicU64,
@@ -58,6 +59,8 @@ pub(super) struct Tree {
     wanted: Vec<u64>,
     /// The files in use; None: all.
     chosen: Option<Vec<u32>>,
+    /// Other hosts use the other files.
+    host_part: Option<HostPart>,
     next_file: AtomicU64,
     next_folder: AtomicU64,
     existing_files: AtomicU64,
@@ -90,6 +93,7 @@ impl Tree {
             files: Vec::new(),
             wanted: wanted_sizes(spec, file_count),
             chosen: None,
+            host_part: spec.host_part,
             next_file: AtomicU64::new(0),
             next_folder: AtomicU64::new(0),
             existing_files: AtomicU64::new(0),
@@ -98,6 +102,9 @@ impl Tree {
         tree.add_folders(spec, None, 1);
         let file = || File { size: AtomicU64::new(ABSENT), users: AtomicU32::new(0) };
         tree.files = (0..file_count).map(|_| file()).collect();
+        // As vdbench does, before the subsets are drawn.
+        tree.chosen =
+            spec.host_part.map(|part| (0..file_count as u32).filter(|file| part.has(*file)).collect());
         for (what, limit) in [
             ("totalsize", spec.total_bytes),
             ("workingsetsize", spec.working_set_bytes.filter(|_| !is_format)),
@@ -145,7 +152,7 @@ impl Tree {
     }
 
     /// Looks at what exists.
-    pub(super) fn look(&self, files: &dyn FileSystem) -> std::io::Result<()> {
+    pub(super) fn look(&self, files: &dyn FileSystem) -> io::Result<()> {
         let ordinal: HashMap<u32, u32> =
             self.file_folders.iter().enumerate().map(|(at, folder)| (*folder, at as u32)).collect();
         for (index, folder) in self.folders.iter().enumerate() {
@@ -170,19 +177,27 @@ impl Tree {
     }
 
     /// Makes the folders that do not exist. The error: the path, and why.
-    pub(super) fn make_missing_folders(
-        &self,
-        files: &dyn FileSystem,
-    ) -> Result<(), (String, std::io::Error)> {
+    pub(super) fn make_missing_folders(&self, files: &dyn FileSystem) -> Result<(), (String, io::Error)> {
         for (index, folder) in self.folders.iter().enumerate() {
             if !folder.exists.load(Relaxed) {
-                files
-                    .make_folder(Path::new(&*folder.path))
-                    .map_err(|error| (folder.path.to_string(), error))?;
+                let made = files.make_folder(Path::new(&*folder.path));
+                if !self.was_done(&made, ErrorKind::AlreadyExists) {
+                    made.map_err(|error| (folder.path.to_string(), error))?;
+                }
                 self.set_folder(index as u32, true);
             }
         }
         Ok(())
+    }
+
+    /// Whether another host has made or removed what a call was to make or remove; its error has this kind then.
+    pub(super) fn was_done<T>(&self, result: &io::Result<T>, kind: ErrorKind) -> bool {
+        self.host_part.is_some() && result.as_ref().is_err_and(|error| error.kind() == kind)
+    }
+
+    /// Whether a file, or else a folder of the first level, is of this host's part.
+    pub(super) fn is_own(&self, place: u32) -> bool {
+        self.host_part.is_none_or(|part| part.has(place))
     }
 
     /// Number of files, in use or not.
@@ -210,7 +225,7 @@ impl Tree {
         self.next_folder.fetch_add(1, Relaxed)
     }
 
-    /// Files that exist.
+    /// Files of this host's part that exist.
     pub(super) fn existing_files(&self) -> u64 {
         self.existing_files.load(Relaxed)
     }
@@ -247,14 +262,15 @@ impl Tree {
     pub(super) fn set_size(&self, file: u32, size: Option<u64>) {
         let before = self.files[file as usize].size.swap(size.unwrap_or(ABSENT), AcqRel);
         let entries = &self.folders[self.folder_of(file) as usize].entries;
+        let counted = u64::from(self.is_own(file));
         match (before != ABSENT, size.is_some()) {
             (false, true) => {
                 entries.fetch_add(1, Relaxed);
-                self.existing_files.fetch_add(1, Relaxed);
+                self.existing_files.fetch_add(counted, Relaxed);
             }
             (true, false) => {
                 entries.fetch_sub(1, Relaxed);
-                self.existing_files.fetch_sub(1, Relaxed);
+                self.existing_files.fetch_sub(counted, Relaxed);
             }
             _ => {}
         }
@@ -381,10 +397,9 @@ fn size_around(wanted: u64, random: &mut JavaRandom) -> u64 {
 }
 
 /// Removes vdbench's notes about a structure that a run changes: they would be wrong.
-pub(super) fn remove_notes(files: &dyn FileSystem, anchor: &str) -> std::io::Result<()> {
-    let path = format!("{anchor}/{CONTROL_FILE}");
-    match files.entry(Path::new(&path))? {
-        Some(EntryKind::File(_)) => files.remove_file(Path::new(&path)),
-        _ => Ok(()),
-    }
+pub(super) fn remove_notes(files: &dyn FileSystem, tree: &Tree) -> io::Result<()> {
+    let path = format!("{}/{CONTROL_FILE}", tree.anchor);
+    let Some(EntryKind::File(_)) = files.entry(Path::new(&path))? else { return Ok(()) };
+    let removed = files.remove_file(Path::new(&path));
+    if tree.was_done(&removed, ErrorKind::NotFound) { Ok(()) } else { removed }
 }

@@ -6,7 +6,7 @@ use linerate_load::{
     RunOutcome, Summary,
     files::{
         FileOp, FileRateSpec, FileSelect, FileStreamSpec, FileWorkSpec, FilesIn, FilesRun, FilesRunSpec,
-        FormatSpec, StructureSpec, WrittenFiles,
+        FormatSpec, HostPart, PreparedFilesRun, StructureSpec, WrittenFiles,
     },
     spec::ArrivalProcess,
 };
@@ -14,6 +14,7 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 mod copies;
 mod data;
+mod hosts;
 
 fn structure(anchor: &Path) -> StructureSpec {
     StructureSpec {
@@ -30,6 +31,7 @@ fn structure(anchor: &Path) -> StructureSpec {
         total_bytes: None,
         working_set_bytes: None,
         create_anchor: false,
+        host_part: None,
     }
 }
 

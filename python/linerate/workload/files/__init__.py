@@ -14,6 +14,7 @@ from linerate.workload.files.spec import (
     FileStreamSpec,
     FileWorkSpec,
     FormatSpec,
+    HostPart,
     StructureSpec,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "FilesLoadSpec",
     "FilesRunSpec",
     "FormatSpec",
+    "HostPart",
     "StructureSpec",
 ]

@@ -38,6 +38,18 @@ READING: frozenset[FileOp] = frozenset({"read", "getattr", "access", "open", "cl
 """Operations that change nothing."""
 
 
+class HostPart(FrozenSpec):
+    """The part of a structure that belongs to one of the hosts that share it: every `of`-th file, from `number` on.
+
+    Folders are made and removed by the host that comes first.
+    """
+
+    number: NonNegativeInt
+    """Of this host, from 0."""
+    of: PositiveInt
+    """How many hosts share the structure."""
+
+
 class StructureSpec(FrozenSpec):
     """A structure of folders and files under one folder, its anchor (vdbench: file system definition)."""
 
@@ -66,6 +78,8 @@ class StructureSpec(FrozenSpec):
     """Of these, only so many bytes are used, chosen at random. A format ignores it."""
     create_anchor: bool = False
     """Make the anchor and its parents."""
+    host_part: HostPart | None = None
+    """Other hosts use it at the same time; None: this run alone does."""
 
     @model_serializer(mode="wrap")
     def _options_where_they_apply(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -191,6 +205,14 @@ class FilesLoadSpec(RunSpec):
     """A run of a file system workload: its volumes are the structures, its streams the operations of each workload."""
 
     files: FilesRunSpec
+    hosts: tuple[tuple[str, ...], ...] = ()
+    """By workload, the labels of the hosts that run it, in their order; empty: the file names no hosts."""
+    shared: tuple[str, ...] = ()
+    """Names of the structures that several hosts may use at the same time (vdbench: shared=yes)."""
+
+    def host_json(self) -> str:
+        """The JSON for the agent of a host, with secrets."""
+        return self.model_dump_json(context={REVEAL: True})
 
     def seam_json(self) -> str:
         """The JSON for the data plane, with secrets. The options of a structure's session are those of its volume."""

@@ -1,7 +1,8 @@
 """LoadHosts: which hosts of a workload file run which of its streams on which of its volumes.
 
 A plan has it when its file names hosts (vdbench: `hd=`, `host=`). It is about names only. How many I/Os in flight and
-which part of the rates each host gets follows from it and from a run (`linerate.cluster.deal`).
+which part of the rates each host gets follows from it and from a run (`linerate.cluster.deal`). Runs of file system
+workloads say themselves which hosts run what (`FilesLoadSpec.hosts`); their volumes and streams are not in it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Open this file first. The stages, each in a file of its own: `lexer` (lines to `keyword=value`), `tables` (the
 keywords as data), `values` (numbers, lists, ranges), `blocks` (instances with defaults), `hosts` (what HDs are),
 `settings` (typed and checked), `volumes` and `streams` (what SDs and WDs become) and `expand` (RDs, loops and
-rates to the steps of a plan). `fsd_settings` and `fsd_expand` are the last stages of file system workloads.
+rates to the steps of a plan). The folder `fsd` has the last stages of file system workloads.
 docs/vdbench.md says which keywords do what; `documentation` makes its tables from `tables`.
 
 Automatic reading is strict unless a line has parameters behind a blank that strict reading would silently
@@ -22,8 +22,7 @@ from linerate.workload.plan import RunPlan
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.vdbench.blocks import Blocks, read_blocks
 from linerate.workload.vdbench.expand import Workload, expand
-from linerate.workload.vdbench.fsd_expand import FileWorkload, expand_files
-from linerate.workload.vdbench.fsd_settings import read_file_rd, read_fsd, read_fwd
+from linerate.workload.vdbench.fsd import FileWorkload, expand_files, read_file_rd, read_fsd, read_fwd
 from linerate.workload.vdbench.hosts import HostDefinitions, read_hosts
 from linerate.workload.vdbench.lexer import has_lenient_patterns, parameters, read_lines
 from linerate.workload.vdbench.settings import read_general, read_rd, read_sd, read_wd
@@ -116,12 +115,9 @@ def _load_files(
     ):
         if not blocks[block] and not problems.errors:
             problems.error(where, f"no {block.value}= in the file", f"write for example {form}")
-    if not hosts.are_one_here:
-        problems.error(
-            blocks[Block.HD][0].place, "FSDs on other hosts are not supported", "run the file on each host"
-        )
     workload = FileWorkload(
         general=read_general(blocks.general, problems),
+        hosts=hosts,
         fsds=[read_fsd(fsd, problems) for fsd in blocks[Block.FSD]],
         fwds=[read_fwd(fwd, hosts, problems) for fwd in blocks[Block.FWD]],
         rds=[read_file_rd(rd, problems) for rd in blocks[Block.RD]],
@@ -135,5 +131,6 @@ def _load_files(
         problems.notices,
         start_commands=workload.general.start_commands,
         end_commands=workload.general.end_commands,
+        hosts=hosts.load_hosts({}, {}),
     )
     return overrides.apply(plan)

@@ -137,8 +137,9 @@ rd=rd1,fwd=fwd*,fwdrate=max,format=yes,elapsed=60,interval=1
 ```
 
 An anchor is a folder of this host, or of a share of another one: `anchor=smb://user@nas/share/folder`
-([its rules](smb.md#structures-of-files)). A share that is mounted is a folder of this host. Structures on other hosts
-(`hd=`) are refused. Each thread of the file is a thread that waits for its operation.
+([its rules](smb.md#structures-of-files)). A share that is mounted is a folder of this host. Several
+hosts (`hd=`) have [rules of their own](#file-system-workloads-on-several-hosts). Each thread of the file is a thread
+that waits for its operation.
 
 - **The structure** is vdbench's: `vdb.1_1.dir/vdb.2_1.dir/vdb_f0001.file`, in its order, with its sizes (the same
   random numbers), also those of `totalsize` and `workingsetsize`. A structure made by the one can be used by the other.
@@ -173,6 +174,42 @@ An anchor is a folder of this host, or of a share of another one: `anchor=smb://
   of them, the opens and closes too. `--vdbench-output` has vdbench's columns, where `rate` counts what was asked for.
 - **Not supported**, and refused: `fileio=(sequential,delete)`, skewed file selection, `stopafter` with sequential
   files, `format=complete`, `fwdrate=curve` or n%, SDs in the same file.
+
+### File system workloads on several hosts
+
+```
+hd=one,system=10.0.0.21
+hd=two,system=10.0.0.22
+fsd=fsd1,anchor=/mnt/share/test,depth=2,width=8,files=100,sizes=64k,shared=yes
+fwd=fwd1,fsd=fsd1,operation=read,xfersize=8k,threads=16
+rd=clean,fwd=fwd1,fwdrate=max,format=(clean,only)
+rd=make,fwd=fwd1,fwdrate=max,format=(restart,only)
+rd=rd1,fwd=fwd1,fwdrate=max,elapsed=60,interval=1
+```
+
+The hosts are those of [Hosts](#hosts): they start together, counts and rates in the results are of all of them, and
+each structure has a part for each host (`one/fsd1`). A host that writes looks at its anchor before, and asks.
+
+- **Who runs what.** An FWD runs on all of its hosts (`host=`), on all of its FSDs. Two hosts use one FSD in an RD only
+  if it has `shared=yes`. Without, each host has an FSD of its own: `fsd=fsd_$host,anchor=/data/$host` and
+  `fwd=fwd_$host,fsd=fsd_$host,host=$host`.
+- **A shared FSD** of n hosts is divided by files: a host makes, reads, writes and deletes every n-th file and no other,
+  in the order of the `hd=` lines. `totalsize` and `workingsetsize` are divided by n. These are the hosts that use the
+  FSD in the RD; in vdbench they are all hosts of the file, and files of hosts without work are left out.
+- **Folders** of a shared FSD are made and removed by the host that comes first, and counted there. Files that other
+  hosts make during a run are not known: an `rmdir` of their folder fails, and is an error.
+- **A format** of a shared FSD either removes or makes, as in vdbench: `format=(clean,only)`, then
+  `format=(restart,only)`. With `clean` hosts divide the folders of the first level. Each host has the format's threads.
+- **Threads** of an FWD are divided by its hosts too, rounded down. If a host would get none, the file is refused;
+  vdbench gives it one.
+- **fwdrate** is divided evenly by the hosts that have an FWD in the RD. With `skew=` all FWDs need the same hosts.
+- **copy and move** carry a host's own files: both FSDs are used by the same hosts.
+- **validate=yes**: each host checks what it wrote itself, so an FSD has the same hosts in all RDs.
+- **`--hosts`** beside a file without `hd=`: every host runs all FWDs with all of their threads, and FSDs need
+  `shared=yes`.
+
+vdbench's guide asks for `shared=yes`, for the two formats, and says that each host has its own files. The rest is in
+its source (5.04.06).
 
 ## Reports in vdbench's form
 

@@ -288,7 +288,12 @@ FSD = (
         "4k",
         Form.NUMBERS,
     ),
-    Keyword("shared", "yes or no", "no effect on one host: a structure for several hosts", "no"),
+    Keyword(
+        "shared",
+        "yes or no",
+        "several hosts may use it at the same time, and each has its own files of it",
+        "no",
+    ),
     Keyword(
         "wss", "bytes or (bytes,n)", "same as workingsetsize", "", Form.NUMBERS, same_as="workingsetsize"
     ),
@@ -355,9 +360,11 @@ FWD = (
         "an equal share of the rest",
         Form.NUMBERS,
     ),
-    Keyword("threads", "n", "threads, divided over its FSDs and the RD's operations", "1", Form.NUMBERS),
-    Keyword("host", "label or *", "only a host that is this machine", "*"),
-    Keyword("hd", "label or *", "same as host", same_as="host"),
+    Keyword(
+        "threads", "n", "threads, divided over its FSDs, hosts and the RD's operations", "1", Form.NUMBERS
+    ),
+    Keyword("host", "label, (list), h* or *", "hosts that run it, on all of its FSDs", "*"),
+    Keyword("hd", "label, (list) or *", "same as host", same_as="host"),
     _OPENFLAGS,
     Keyword("target", "name", "FSD that copies go to; it has the structure of the FWD's own"),
 )

@@ -266,7 +266,7 @@ impl ShareSession {
                 Err(error) if error.is_lost() && self.failure.is_none() => self.restore(&error)?,
                 Err(error) => {
                     self.judge(&error);
-                    return Err(io::Error::other(ShareError(error)));
+                    return Err(io::Error::new(kind_of_error(&error), ShareError(error)));
                 }
             }
             again = true;
@@ -342,6 +342,15 @@ fn done_before(result: Result<(), SmbToolError>, again: bool, sign: Status) -> R
     match result {
         Err(SmbToolError::Io(SmbIoError::Refused(status))) if again && status == sign => Ok(()),
         result => result,
+    }
+}
+
+/// What hosts that share a structure tell each other by their changes.
+fn kind_of_error(error: &SmbToolError) -> io::ErrorKind {
+    match error {
+        SmbToolError::Io(SmbIoError::Refused(THERE)) => io::ErrorKind::AlreadyExists,
+        SmbToolError::Io(SmbIoError::Refused(MISSING)) => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::Other,
     }
 }
 

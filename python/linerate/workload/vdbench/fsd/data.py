@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.spec import DedupSpec
-from linerate.workload.vdbench.fsd_settings import FileRd, Fwd
+from linerate.workload.vdbench.fsd.settings import FileRd, Fwd
 from linerate.workload.vdbench.settings import SECTOR_BYTES, General
 from linerate.workload.vdbench.streams import dedup_of
 

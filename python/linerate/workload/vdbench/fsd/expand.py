@@ -37,8 +37,10 @@ from linerate.workload.plan import RUNS_MAX, UNTIL_DONE_S, PlannedRun, PlanStep
 from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.url import is_share
-from linerate.workload.vdbench.fsd_data import DataUse, FileData, read_data
-from linerate.workload.vdbench.fsd_settings import COPYING, FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
+from linerate.workload.vdbench.fsd.data import DataUse, FileData, read_data
+from linerate.workload.vdbench.fsd.hosts import FileHosts
+from linerate.workload.vdbench.fsd.settings import COPYING, FileLoop, FileRd, Fsd, Fwd, LoopValue, Sizes
+from linerate.workload.vdbench.hosts import HostDefinitions
 from linerate.workload.vdbench.settings import General
 from linerate.workload.vdbench.values import MAX_RATE, matches
 
@@ -54,6 +56,7 @@ class FileWorkload:
     """All settings of a file with FSDs."""
 
     general: General
+    hosts: HostDefinitions
     fsds: Sequence[Fsd]
     fwds: Sequence[Fwd]
     rds: Sequence[FileRd]
@@ -102,6 +105,8 @@ class _Expander:
         self._formats = [fwd for fwd in workload.fwds if fwd.name == "format"]
         self._fwds = {fwd.name: fwd for fwd in workload.fwds if fwd.name != "format"}
         self._fsds = {fsd.name: fsd for fsd in workload.fsds}
+        verify = data.verify_unit_bytes is not None
+        self._hosts = FileHosts(workload.hosts, self._fsds, problems, verify)
 
     def steps_of(self, rd: FileRd, most: int) -> list[PlanStep]:
         """Those of one RD."""
@@ -142,15 +147,22 @@ class _Expander:
                 return
             formatting = rd.formatting
             if formatting.wanted and (is_first or not formatting.once):
-                own = {name for fwd in fwds for name in self._fsd_names(fwd)}
-                formatted = [structure for structure in structures if structure.name in own]
-                yield self._step_of(rd, values, texts, formatted, None)
+                own = {fwd.name: self._fsd_names(fwd) for fwd in fwds}
+                used = {name for names in own.values() for name in names}
+                formatted = [structure for structure in structures if structure.name in used]
+                hosts = self._hosts.of_format(rd, {fwd.name: fwd for fwd in fwds}, formatted, own)
+                if hosts is None:
+                    return
+                yield self._step_of(rd, values, texts, formatted, None, hosts)
             is_first = False
             if not formatting.only:
                 works = self._works(rd, fwds, values, structures)
                 if works is None:
                     return
-                yield self._step_of(rd, values, texts, structures, works)
+                hosts = self._hosts.of_works(rd, self._fwds, works, structures)
+                if hosts is None:
+                    return
+                yield self._step_of(rd, values, texts, structures, works, hosts)
 
     def _structures(self, rd: FileRd, fwds: Sequence[Fwd], values: Values) -> list[StructureSpec]:
         """Those that the FWDs use, targets too, in the order of the file."""
@@ -319,12 +331,13 @@ class _Expander:
         texts: tuple[tuple[str, str], ...],
         structures: Sequence[StructureSpec],
         works: Sequence[FileWorkSpec] | None,
+        hosts: tuple[tuple[str, ...], ...],
     ) -> PlanStep:
         """A run, or without workloads its format."""
         is_format = works is None
         name = f"format_for_{rd.name}" if is_format else rd.name
         label = " ".join((name, *(f"{keyword}={text}" for keyword, text in texts)))
-        spec = self._spec(rd, values, label, structures, works)
+        spec = self._spec(rd, values, label, structures, works).model_copy(update={"hosts": hosts})
         rate = _MAXIMUM if is_format else _rate_text(cast("float", values.get("fwdrate", rd.rates[0])))
         warmup_text = f" warmup={number_text(rd.times.warmup_s)}" if rd.times.warmup_s else ""
         timing = f"elapsed={number_text(rd.times.elapsed_s)}{warmup_text}"
@@ -390,6 +403,7 @@ class _Expander:
             volumes=tuple(_volume(index, structures[index], chosen) for index in range(len(structures))),
             streams=tuple(stream for _, stream in streams),
             files=files,
+            shared=tuple(one.name for one in structures if self._fsds[one.name].shared),
         )
 
     def _format_works(self, rd: FileRd, structures: Sequence[StructureSpec]) -> list[FileWorkSpec]:

@@ -59,6 +59,8 @@ class Fsd:
     total_bytes: int | None
     working_set_bytes: int | None
     flags: Flags | None
+    shared: bool
+    """Several hosts may use it at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Fwd:
     skew: float | None
     threads: int
     flags: Flags | None
+    hosts: tuple[str, ...]
+    """Labels of the hosts that run it, in the order of their HDs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,6 @@ def read_fsd(instance: Instance, problems: Problems) -> Fsd:
     word = (fields.texts("distribution") or ("bottom",))[0].lower()
     if word not in ("bottom", "all") and (value := fields.value("distribution")):
         fields.wrong(value, "not bottom or all", "write distribution=bottom or distribution=all")
-    fields.yes("shared")
     return Fsd(
         name=instance.name,
         place=instance.place,
@@ -146,6 +149,7 @@ def read_fsd(instance: Instance, problems: Problems) -> Fsd:
         total_bytes=fields.divided("totalsize", 0) or None,
         working_set_bytes=fields.divided("workingsetsize", 0) or None,
         flags=fields.flags(),
+        shared=fields.yes("shared"),
     )
 
 
@@ -191,7 +195,7 @@ def _sizes(fields: Fields, keyword: str, most: int) -> Sizes:
 def read_fwd(instance: Instance, hosts: HostDefinitions, problems: Problems) -> Fwd:
     """One FWD."""
     fields = Fields(instance, problems)
-    hosts.labels(fields.value("host"), problems)
+    labels = hosts.labels(fields.value("host"), problems)
     operations = _operations(fields, "operation")
     if len(operations) > 1 and (value := fields.value("operation")):
         fields.wrong(value, "one operation expected in an FWD", "a list belongs to operations= in the RD")
@@ -215,6 +219,7 @@ def read_fwd(instance: Instance, hosts: HostDefinitions, problems: Problems) -> 
         skew=fields.number("skew", 0, 0, 100) or None,
         threads=fields.whole("threads", 1, 1, _MOST_THREADS),
         flags=fields.flags(),
+        hosts=tuple(hd.host.label for hd in hosts.hds if hd.host.label in labels),
     )
     if instance.name not in ("default", "format"):
         _check_fwd(fwd, problems)
