@@ -129,7 +129,7 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
         (b"\xff\xfe" + "diskspd -b8K \ud800x\n".encode("utf-16-le", "surrogatepass"), "no UTF-16"),
         ("diskspd -b8K x\n".encode("utf-16-le"), "t.cmd:1: NUL bytes: UTF-16 without its mark"),
         (b"for /l %%a in (1,1,99999) do diskspd -o%%a x\n", "more than 10,000 turns"),
-        (b"rem" + b" " * FILE_BYTES_MAX, "more than 16 MiB"),
+        (b"rem" + b" " * FILE_BYTES_MAX, "larger than 16 MiB"),
         (b"diskspd -t99 -q1 x\ndiskspd -w900 x\n", "t.cmd:2: "),
     ],
 )

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.errors import UserError
 from linerate.workload.diskspd.tables import ToolName
 from linerate.workload.problems import Problems, SourceLocation, shorten
-from linerate.workload.text import text_of, text_of_head
+from linerate.workload.text import read_content, text_of, text_of_head
 
 FILE_BYTES_MAX = 16 << 20
 LINE_CHARACTERS_MAX = 32_768
@@ -100,14 +99,8 @@ def read_commands(path: Path, substitutions: Mapping[str, str], problems: Proble
 
 def read_bytes(path: Path) -> bytes:
     """All of a file. Raises UserError if it cannot be read or is too large."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", "name a file that can be read") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script or a profile")
-    return content
+    unreadable, too_large = "name a file that can be read", "name a script or a profile"
+    return read_content(path, FILE_BYTES_MAX, unreadable=unreadable, too_large=too_large)
 
 
 def _joined(text: str, end: str) -> Iterator[tuple[int, str]]:
