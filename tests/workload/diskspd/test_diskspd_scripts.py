@@ -47,6 +47,20 @@ def test_a_script_of_powershell(script: ReadScript) -> None:
     assert (run.spec.elapsed_s, run.source) == (5, "t.ps1:2")
 
 
+def test_a_comment_over_several_lines_of_powershell(script: ReadScript) -> None:
+    text = "<#\nDISKSPD - a load\ndiskspd -d9 x\n#>\ndiskspd -d5 y <# here #>\n"
+    (run,) = script(text, name="t.ps1").steps()
+    assert (run.spec.elapsed_s, run.source) == (5, "t.ps1:5")
+
+
+@pytest.mark.parametrize(
+    "line", ['.\\all.ps1 -time 3 -exe "C:\\t\\diskspd" -size 4k', "x.ps1 -to C:\\diskspd -go"]
+)
+def test_the_options_of_another_script_are_no_command(script: ReadScript, line: str) -> None:
+    (run,) = script(f"powershell -file {line}\ndiskspd -d5 y\n", name="t.cmd").steps()
+    assert (run.spec.elapsed_s, run.source) == (5, "t.cmd:2")
+
+
 def test_a_block_of_powershell_ends_a_command(script: ReadScript) -> None:
     text = "1..4 | % { Invoke-Command -VM VM$_ -ScriptBlock {C:\\t\\diskspd.exe -b8K -d5 x.bin} -Credential $who }\n"
     (run,) = script(text, name="t.ps1").steps()

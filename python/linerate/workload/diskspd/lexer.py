@@ -41,6 +41,10 @@ _TEXT_VALUE = re.compile(r"[\s(@]*(set\s|\$\w+\s*=\s*[\"'])", re.IGNORECASE)
 _FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"%%?\w|%\*|![\w]+!|\$[\w{(]|^@\w")
 _WORD_END = re.compile(r"[<>|&;]")
+_BLOCK_COMMENT = re.compile(r"<#.*?#>", re.DOTALL)
+"""Of PowerShell."""
+_OTHER_SCRIPT = re.compile(r"\.ps1[\"']?\s", re.IGNORECASE)
+"""A script that a line runs: what follows are its options, also where they name the tool."""
 _LINE_ENDS = {".ps1": "`"}
 """What makes a command go on in the next line; others: `^`."""
 
@@ -88,6 +92,8 @@ def _tool(name: str) -> ToolName:
 def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
     """The commands of a file in order. Raises UserError if it is no text or too large."""
     text = text_of(path, read_bytes(path))
+    if path.suffix.lower() == ".ps1":
+        text = _BLOCK_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
     values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
     for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
         place = SourceLocation(str(path), number)
@@ -134,6 +140,8 @@ def _commands(
         for whole in _parts(filled):
             part = _behind_condition(place, whole, problems)
             found = None if _NO_RUN.match(part) or _TEXT_VALUE.match(part) else _COMMAND.search(part)
+            if found is not None and _OTHER_SCRIPT.search(part, 0, found.start()):
+                continue
             if found is None:
                 if (given := _SET.match(part)) is not None:
                     values.maps[-1][(given[1] or given[2]).lower()] = given[3].strip().strip("\"'")
