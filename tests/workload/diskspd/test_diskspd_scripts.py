@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import string
 import time
 from pathlib import Path
@@ -59,6 +60,19 @@ def test_a_comment_over_several_lines_of_powershell(script: ReadScript) -> None:
 def test_the_options_of_another_script_are_no_command(script: ReadScript, line: str) -> None:
     (run,) = script(f"powershell -file {line}\ndiskspd -d5 y\n", name="t.cmd").steps()
     assert (run.spec.elapsed_s, run.source) == (5, "t.cmd:2")
+
+
+def test_values_in_parentheses_of_powershell(script: ReadScript) -> None:
+    text = "$b = 4\ndiskspd `-b$($b)K -d5 y\n"
+    (run,) = script(text, name="t.ps1").steps()
+    assert run.spec.streams[0].sizes.model_dump()["parts"] == ((4096, 100.0),)
+
+
+def test_targets_that_a_command_of_powershell_finds(script: ReadScript) -> None:
+    with pytest.raises(
+        UserError, match=re.escape("t.ps1:1: (dir: a value that only the running script knows")
+    ):
+        script("diskspd -d5 (dir C:\\x?.dat)\n", name="t.ps1")
 
 
 def test_a_block_of_powershell_ends_a_command(script: ReadScript) -> None:

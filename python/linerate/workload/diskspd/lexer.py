@@ -39,7 +39,7 @@ _ELSE = re.compile(r"[)}]\s*else\b", re.IGNORECASE)
 _SET = re.compile(r"[\s(@]*(?:set\s+\"?(\w+)|\$(\w+)\s*)=(.*)$", re.IGNORECASE)
 _TEXT_VALUE = re.compile(r"[\s(@]*(set\s|\$\w+\s*=\s*[\"'])", re.IGNORECASE)
 _FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)
-_VARIABLE = re.compile(r"%%?\w|%\*|![\w]+!|\$[\w{(]|^@\w")
+_VARIABLE = re.compile(r"%%?\w|%\*|![\w]+!|\$[\w{(]|^@\w|^\(\w")
 _WORD_END = re.compile(r"[<>|&;]")
 _BLOCK_COMMENT = re.compile(r"<#.*?#>", re.DOTALL)
 """Of PowerShell."""
@@ -93,7 +93,7 @@ def read_commands(path: Path, substitutions: Mapping[str, str], problems: Proble
     """The commands of a file in order. Raises UserError if it is no text or too large."""
     text = text_of(path, read_bytes(path))
     if path.suffix.lower() == ".ps1":
-        text = _BLOCK_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+        text = _BLOCK_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text).replace("`-", "-")
     values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
     for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
         place = SourceLocation(str(path), number)
@@ -212,12 +212,12 @@ def _filled(line: str, values: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         nonlocal room
-        name = match[1] or match[2] or match[3]
+        name = match[1] or match[2] or match[3] or match[4]
         found = values.get(name.lower(), match[0]) if room > 0 else ""
         room -= len(found)
         return found
 
-    return re.sub(r"%(\w+)%|\$\{?(\w+)\}?|!(\w+)!", value, line)
+    return re.sub(r"%(\w+)%|\$\(\$(\w+)\)|\$\{?(\w+)\}?|!(\w+)!", value, line)
 
 
 def _words(text: str) -> tuple[str, ...]:
