@@ -59,7 +59,7 @@ BY_BLAME: dict[Blame, type[LinerateError]] = {
 
 _OF_MODELS = (
     (r"^Value error, ", ""),
-    (r"^Extra inputs are not permitted$", "there is no such key"),
+    (r"^Extra inputs are not permitted$", "no such key"),
     (r"^Field required$", "must be given"),
     (r"^(?:Input|String|Value) should be a valid number.*", "must be a number"),
     (r"^Input should be a valid integer.*", "must be a whole number"),

@@ -65,7 +65,7 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
         (f"{TARGET}{VOLUME}size = 'big'\n", "lab.toml:6: targets[0].volumes[0].size: 'big' is not a size"),
         (
             f"{TARGET}{VOLUME}size = '1g'\ncolour = 1\n",
-            "lab.toml:7: targets[0].volumes[0].colour: unknown key",
+            "lab.toml:7: targets[0].volumes[0].colour: no such key",
         ),
         (f"{TARGET}{VOLUME}", 'lab.toml:3: targets[0].volumes[0]: a volume of kind "memory" needs a size'),
         (f"{TARGET}{VOLUME}size = '1000'\n", "no multiple of the sector size 512"),
@@ -73,7 +73,7 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
         (f"{TARGET}{TARGET}", "target named twice"),
         (
             f"portals = [{{ address = '10.1.0.1:3260', colour = 1 }}]\n{TARGET}",
-            "lab.toml:1: portals[0].colour: unknown key",
+            "lab.toml:1: portals[0].colour: no such key",
         ),
         (f"portals = [{{ group = 2 }}]\n{TARGET}", "lab.toml:1: portals[0]: a portal needs either"),
         (f"portals = [7]\n{TARGET}", "lab.toml:1: portals[0]"),

@@ -121,7 +121,7 @@ def test_an_array_without_storage_says_nothing_of_it() -> None:
             'replications[0].partner: the table of partner "pair" has no control URL',
         ),
         (f"{ALL}{PARTNER}", "lab.toml:1: control.identity: an array with partners needs a file"),
-        (f'{ALL}{IDENTITY}{PARTNER}secret = "s"\n', "lab.toml:25: partners[0].secret: unknown key"),
+        (f'{ALL}{IDENTITY}{PARTNER}secret = "s"\n', "lab.toml:25: partners[0].secret: no such key"),
         (
             f"{ALL}{SOURCE.replace('https', 'http')}",
             "lab.toml:25: partners[0].control: partners speak TLS: https://HOST:PORT",

@@ -263,4 +263,11 @@ def test_discover_on_a_silent_port() -> None:
     with _portal(None) as port:
         done = linerate("discover", f"127.0.0.1:{port}", "--timeout", "1")
     assert done.returncode == 1
-    assert f"127.0.0.1:{port}" in done.stderr
+    assert done.stderr.count(f"127.0.0.1:{port}") == 1
+
+
+def test_discover_names_a_closed_port_once() -> None:
+    done = linerate("discover", "127.0.0.1:1")
+    assert done.returncode == 1
+    assert done.stderr.count("127.0.0.1:1") == 1
+    assert "cannot connect" in done.stderr

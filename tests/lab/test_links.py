@@ -137,7 +137,7 @@ def test_now_is_the_topology_with_all_changes(lab: Lab) -> None:
         ("h9.p0", {"mtu": 9000}, UserError, "there is no link h9.p0 -> there are h1.p0, h2.p0, a1.p0"),
         ("eth0", {"up": False}, UserError, "there is no link eth0"),
         ("h1.p0", {"mtu": 99}, UserError, "link h1.p0: mtu: must be at least 576"),
-        ("h1.p0", {"speed": 1}, UserError, "link h1.p0: speed: there is no such key"),
+        ("h1.p0", {"speed": 1}, UserError, "link h1.p0: speed: no such key"),
         ("h1.p0", {"mtu": 9000, "delay_us": 5.0}, HostError, "the kernel fabric has no delay_us"),
     ],
 )

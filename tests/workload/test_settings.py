@@ -50,8 +50,35 @@ def test_a_wd_range_overrides_that_of_its_sds(read: Read) -> None:
     assert next(read(text.format(",range=(5,6)")).steps()).spec.streams[0].range == VolumeRegion(
         unit="percent", start=5, end=6
     )
-    with pytest.raises(UserError, match="sd=sd1 and sd=sd2 differ in range="):
-        read(text.format(""))
+
+
+def test_sds_of_a_wd_keep_their_ranges_and_an_equal_part_of_its_skew(read: Read) -> None:
+    """vdbench divides the skew of a WD over its SDs, each of which has the range of its own."""
+    luns = "sd=sd1,lun=x,range=(0,10)\nsd=sd2,lun=y,range=(20,30)\nsd=sd3,lun=z,range=(0,10)\n"
+    text = luns + "wd=wd1,sd=sd*,skew=60,rdpct=70\nwd=wd2,sd=sd1\nrd=rd1,wd=wd*\n"
+    spec = next(read(text).steps()).spec
+    assert [
+        (one.name, one.volumes, one.share_percent, one.range.end if one.range else None)
+        for one in spec.streams
+    ] == [
+        ("wd1.1", ("sd1", "sd3"), 40, 10),
+        ("wd1.2", ("sd2",), 20, 30),
+        ("wd2", ("sd1",), 40, 10),
+    ]
+    assert {one.read_percent for one in spec.streams} == {70, 100}
+
+
+@pytest.mark.parametrize(
+    ("hd", "extra", "what"),
+    [
+        ("", ",iorate=100,priority=1", "iorate= and priority= with SDs that differ in range="),
+        ("hd=h1,system=a\nhd=h2,system=b\n", "", "SDs that differ in range= are not supported on several"),
+    ],
+)
+def test_what_ranges_that_differ_do_not_go_with(read: Read, hd: str, extra: str, what: str) -> None:
+    text = f"{hd}sd=sd1,lun=x,range=(0,10)\nsd=sd2,lun=y\nwd=wd1,sd=sd*{extra}\nrd=rd1,wd=wd1\n"
+    with pytest.raises(UserError, match=what):
+        read(text)
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def _first_fault(error: ValidationError, name: str, lines: dict[_Path, int]) -> 
     fault = error.errors(include_input=False, include_url=False)[0]
     place = (*fault["loc"], *fault.get("ctx", {}).get("at", ()))
     where: _Path = tuple(part for part in place if part not in (TEXT, TABLE))
-    message = "unknown key" if fault["type"] == "extra_forbidden" else fault_text(fault["msg"])
+    message = fault_text(fault["msg"])
     at = f"{name}:{_line_of(where, lines)}"
     return f"{at}: {_dotted(where)}: {message}" if where else f"{at}: {message}"
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from linerate.errors import BY_BLAME
+from linerate.errors import BY_BLAME, LinerateError
 
 
 def discover(
@@ -35,13 +35,22 @@ def discover(
         _shares(portal, json, timeout)
         return
     url = _with_login(portal if "://" in portal else f"iscsi://{portal}")
-    targets = _core.discover(url, dumps({"login_timeout_s": timeout}))
+    try:
+        targets = _core.discover(url, dumps({"login_timeout_s": timeout}))
+    except LinerateError as error:
+        raise type(error)(_with_place_once(error.message), error.hint) from error
     if json:
         typer.echo(dumps({"schema": "linerate.discover/1", "targets": targets}))
     else:
         for line in _lines(targets):
             typer.echo(line)
     _fail_if_shut_out(targets)
+
+
+def _with_place_once(message: str) -> str:
+    """A message without the place that it begins with, if it names that again."""
+    place, _, rest = message.partition(": ")
+    return rest if place in rest else message
 
 
 def _shares(text: str, as_json: bool, timeout_s: float) -> None:

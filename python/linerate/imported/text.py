@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linerate.errors import UserError, printable
-from linerate.workload.text import text_of
+from linerate.workload.text import read_content, text_of
 
 FILE_BYTES_MAX = 256 << 20
 LINE_CHARACTERS_MAX = 1 << 20
@@ -91,15 +91,9 @@ def read_source(path: Path) -> SourceText:
 
     Raises UserError if it cannot be read, is no text, or is larger than 256 MiB.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", "name a result file that can be read") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise UserError(
-            f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "import the summary of the tool, not its logs"
-        )
+    unreadable = "name a result file that can be read"
+    too_large = "import the summary of the tool, not its logs"
+    content = read_content(path, FILE_BYTES_MAX, unreadable=unreadable, too_large=too_large)
     text = text_of(path, content)
     if not text.strip():
         raise UserError(f"{path}: the file is empty", "did the tool end before it wrote its results?")

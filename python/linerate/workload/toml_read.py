@@ -113,7 +113,7 @@ def _explain(kind: str, message: str, key: Key, model: type[BaseModel]) -> tuple
     if kind == "extra_forbidden":
         known = list(_model_at(model, key[:-1]).model_fields)
         close = difflib.get_close_matches(str(key[-1]), known, n=1)
-        return "no such key", f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+        return fault_text(message), f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
     if kind == "missing":
         return "missing", "it must be given"
     what, _, accepted = fault_text(message).partition("; ")

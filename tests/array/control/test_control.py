@@ -88,7 +88,7 @@ def test_errors_say_whose_fault_and_the_way_out(served: Served) -> None:
     with pytest.raises(UserError, match="resize: size_bytes: must be given") as caught:
         client.do("resize", {"volume": "v9"})
     assert caught.value.hint
-    with pytest.raises(UserError, match="resize: lun: unknown field"):
+    with pytest.raises(UserError, match="resize: lun: no such key"):
         client.do("resize", {"volume": "v9", "size_bytes": 4096, "lun": 1})
     with pytest.raises(UserError, match="no verb 'paint'"):
         client.do("paint", {})

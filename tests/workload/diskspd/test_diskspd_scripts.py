@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import string
 import time
 from pathlib import Path
@@ -45,6 +46,33 @@ def test_a_script_of_powershell(script: ReadScript) -> None:
     text = '$file = "E:\\x.dat"\n& C:\\t\\diskspd.exe -b8K `\n  -d5 $file | Out-Null\n# diskspd -d9 x\n'
     (run,) = script(text, name="t.ps1").steps()
     assert (run.spec.elapsed_s, run.source) == (5, "t.ps1:2")
+
+
+def test_a_comment_over_several_lines_of_powershell(script: ReadScript) -> None:
+    text = "<#\nDISKSPD - a load\ndiskspd -d9 x\n#>\ndiskspd -d5 y <# here #>\n"
+    (run,) = script(text, name="t.ps1").steps()
+    assert (run.spec.elapsed_s, run.source) == (5, "t.ps1:5")
+
+
+@pytest.mark.parametrize(
+    "line", ['.\\all.ps1 -time 3 -exe "C:\\t\\diskspd" -size 4k', "x.ps1 -to C:\\diskspd -go"]
+)
+def test_the_options_of_another_script_are_no_command(script: ReadScript, line: str) -> None:
+    (run,) = script(f"powershell -file {line}\ndiskspd -d5 y\n", name="t.cmd").steps()
+    assert (run.spec.elapsed_s, run.source) == (5, "t.cmd:2")
+
+
+def test_values_in_parentheses_of_powershell(script: ReadScript) -> None:
+    text = "$b = 4\ndiskspd `-b$($b)K -d5 y\n"
+    (run,) = script(text, name="t.ps1").steps()
+    assert run.spec.streams[0].sizes.model_dump()["parts"] == ((4096, 100.0),)
+
+
+def test_targets_that_a_command_of_powershell_finds(script: ReadScript) -> None:
+    with pytest.raises(
+        UserError, match=re.escape("t.ps1:1: (dir: a value that only the running script knows")
+    ):
+        script("diskspd -d5 (dir C:\\x?.dat)\n", name="t.ps1")
 
 
 def test_a_block_of_powershell_ends_a_command(script: ReadScript) -> None:
@@ -129,7 +157,7 @@ def test_encodings(script: ReadScript, encoding: str) -> None:
         (b"\xff\xfe" + "diskspd -b8K \ud800x\n".encode("utf-16-le", "surrogatepass"), "no UTF-16"),
         ("diskspd -b8K x\n".encode("utf-16-le"), "t.cmd:1: NUL bytes: UTF-16 without its mark"),
         (b"for /l %%a in (1,1,99999) do diskspd -o%%a x\n", "more than 10,000 turns"),
-        (b"rem" + b" " * FILE_BYTES_MAX, "more than 16 MiB"),
+        (b"rem" + b" " * FILE_BYTES_MAX, "larger than 16 MiB"),
         (b"diskspd -t99 -q1 x\ndiskspd -w900 x\n", "t.cmd:2: "),
     ],
 )

@@ -29,6 +29,9 @@ def hosts_of(plan: RunPlan) -> LoadHosts:
         ("hd=h1,system=load1.lab,user=root", [("h1", "root@load1.lab")]),
         ("hd=load1", [("load1", "load1")]),
         ("hd=(10.0.0.1,h1)", [("h1", "10.0.0.1")]),
+        # vdbench honors `host=` in the place of `hd=`, with a message that it has been deprecated
+        ("host=(10.0.0.1,h1)", [("h1", "10.0.0.1")]),
+        ("host=default,user=tester\nhd=h1,system=a", [("h1", "tester@a")]),
         (
             "hd=default,user=tester\nhd=h1,system=a\nhd=h2,system=b,user=x",
             [("h1", "tester@a"), ("h2", "x@b")],

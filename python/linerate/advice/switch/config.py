@@ -10,8 +10,7 @@ from pathlib import Path
 from linerate.advice.switch.clean import cleaned_lines
 from linerate.advice.switch.names import expanded, key
 from linerate.advice.switch.short import in_full
-from linerate.errors import UserError
-from linerate.workload.text import read_content
+from linerate.workload.text import read_content, text_of
 
 _FILE_BYTES_MAX = 8 << 20
 _LINE_LENGTH_MAX = 500
@@ -118,10 +117,7 @@ class SwitchConfig:
 def read_config_text(path: Path) -> str:
     """The text of a file. Raises UserError when it cannot be read, is no text or is larger than 8 MiB."""
     hint = "give a file with the output of `show running-config`"
-    data = read_content(path, _FILE_BYTES_MAX, unreadable=hint, too_large=hint)
-    if b"\0" in data:
-        raise UserError(f"{path}: not a text file", hint)
-    return data.decode("utf-8-sig", errors="replace")
+    return text_of(path, read_content(path, _FILE_BYTES_MAX, unreadable=hint, too_large=hint))
 
 
 def parse_config(text: str) -> SwitchConfig:

@@ -270,5 +270,5 @@ def _fault(verb: str, error: ValidationError) -> tuple[str, str]:
     hint = "`linerate schema control` describes the fields of every verb"
     if context.get("pattern") == NAME_PATTERN:
         hint = f"a name has {NAME_FORM}"
-    text = "unknown field" if fault["type"] == "extra_forbidden" else fault_text(fault["msg"])
+    text = fault_text(fault["msg"])
     return f"{verb}: {where}: {text}", hint

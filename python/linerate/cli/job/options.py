@@ -180,9 +180,10 @@ def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         key = str(fault["loc"][0])
-        known = ", ".join(model.model_fields)
-        hint = f"known are {known}" if fault["type"] == "extra_forbidden" else fault_text(fault["msg"])
-        raise UserError(f"--set {prefix}.{key}={values.get(key, '')}: cannot be used", hint) from error
+        shown, what = f"--set {prefix}.{key}={values.get(key, '')}", fault_text(fault["msg"])
+        if fault["type"] == "extra_forbidden":
+            raise UserError(f"{shown}: {what}", f"known are {', '.join(model.model_fields)}") from error
+        raise UserError(f"{shown}: cannot be used", what) from error
 
 
 def fitted(

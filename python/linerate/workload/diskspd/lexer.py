@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.errors import UserError
 from linerate.workload.diskspd.tables import ToolName
 from linerate.workload.problems import Problems, SourceLocation, shorten
-from linerate.workload.text import text_of, text_of_head
+from linerate.workload.text import read_content, text_of, text_of_head
 
 FILE_BYTES_MAX = 16 << 20
 LINE_CHARACTERS_MAX = 32_768
@@ -40,8 +39,12 @@ _ELSE = re.compile(r"[)}]\s*else\b", re.IGNORECASE)
 _SET = re.compile(r"[\s(@]*(?:set\s+\"?(\w+)|\$(\w+)\s*)=(.*)$", re.IGNORECASE)
 _TEXT_VALUE = re.compile(r"[\s(@]*(set\s|\$\w+\s*=\s*[\"'])", re.IGNORECASE)
 _FOR = re.compile(r"\s*@?for\s+(/l\s+)?(%%?\w)\s+in\s+\(([^)]*)\)\s+do\s+\(?\s*(.*)$", re.IGNORECASE)
-_VARIABLE = re.compile(r"%%?\w|%\*|![\w]+!|\$[\w{(]|^@\w")
+_VARIABLE = re.compile(r"%%?\w|%\*|![\w]+!|\$[\w{(]|^@\w|^\(\w")
 _WORD_END = re.compile(r"[<>|&;]")
+_BLOCK_COMMENT = re.compile(r"<#.*?#>", re.DOTALL)
+"""Of PowerShell."""
+_OTHER_SCRIPT = re.compile(r"\.ps1[\"']?\s", re.IGNORECASE)
+"""A script that a line runs: what follows are its options, also where they name the tool."""
 _LINE_ENDS = {".ps1": "`"}
 """What makes a command go on in the next line; others: `^`."""
 
@@ -89,6 +92,8 @@ def _tool(name: str) -> ToolName:
 def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
     """The commands of a file in order. Raises UserError if it is no text or too large."""
     text = text_of(path, read_bytes(path))
+    if path.suffix.lower() == ".ps1":
+        text = _BLOCK_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text).replace("`-", "-")
     values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
     for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
         place = SourceLocation(str(path), number)
@@ -100,14 +105,8 @@ def read_commands(path: Path, substitutions: Mapping[str, str], problems: Proble
 
 def read_bytes(path: Path) -> bytes:
     """All of a file. Raises UserError if it cannot be read or is too large."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", "name a file that can be read") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise UserError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB", "name a script or a profile")
-    return content
+    unreadable, too_large = "name a file that can be read", "name a script or a profile"
+    return read_content(path, FILE_BYTES_MAX, unreadable=unreadable, too_large=too_large)
 
 
 def _joined(text: str, end: str) -> Iterator[tuple[int, str]]:
@@ -141,6 +140,8 @@ def _commands(
         for whole in _parts(filled):
             part = _behind_condition(place, whole, problems)
             found = None if _NO_RUN.match(part) or _TEXT_VALUE.match(part) else _COMMAND.search(part)
+            if found is not None and _OTHER_SCRIPT.search(part, 0, found.start()):
+                continue
             if found is None:
                 if (given := _SET.match(part)) is not None:
                     values.maps[-1][(given[1] or given[2]).lower()] = given[3].strip().strip("\"'")
@@ -211,12 +212,12 @@ def _filled(line: str, values: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         nonlocal room
-        name = match[1] or match[2] or match[3]
+        name = match[1] or match[2] or match[3] or match[4]
         found = values.get(name.lower(), match[0]) if room > 0 else ""
         room -= len(found)
         return found
 
-    return re.sub(r"%(\w+)%|\$\{?(\w+)\}?|!(\w+)!", value, line)
+    return re.sub(r"%(\w+)%|\$\(\$(\w+)\)|\$\{?(\w+)\}?|!(\w+)!", value, line)
 
 
 def _words(text: str) -> tuple[str, ...]:

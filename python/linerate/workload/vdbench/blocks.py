@@ -87,6 +87,8 @@ def _cut_into_raw(parameters: Sequence[Parameter], problems: Problems) -> Iterat
     refused = False
     for parameter in parameters:
         start = next((b for b in _STARTS[current.block] if b.value == parameter.keyword), None)
+        if parameter.keyword == "host" and current.block in (Block.GENERAL, Block.HD):
+            start = Block.HD  # the spelling of older versions, which vdbench still reads
         if start is not None:
             yield current
             current, refused = _Raw(start, parameter), False
@@ -167,7 +169,7 @@ class _BlockReader:
                 )
             return text, None
         parts = text.strip("()").split(",")
-        if start.keyword == "hd" and len(parts) == 2:
+        if start.keyword in ("hd", "host") and len(parts) == 2:
             return parts[1], Value(start.place, start.text, texts=(parts[0],))
         self._problems.error(start.place, f"{start.text}: one name expected", f"write {start.keyword}=name")
         return text, None

@@ -325,6 +325,10 @@ class _Expander:
                 what = f"wd={wd.name}: streams= on several hosts is not supported: they would read the same blocks"
                 self._problems.error(wd.place, what, "give the WD one host: host=label")
                 return None
+            if wd.range is None and len({self._workload.sds[name].range for name in left}) > 1:
+                what = f"wd={wd.name}: SDs that differ in range= are not supported on several hosts"
+                self._problems.error(wd.place, what, "give them the same range, or a WD each")
+                return None
             if self.streams.setdefault(wd.name, wd.hosts) != wd.hosts:
                 what = f"rd={rd.name}: a WD of this name has other hosts"
                 self._problems.error(rd.place, what, "give the RD another name")

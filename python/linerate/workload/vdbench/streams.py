@@ -40,11 +40,28 @@ def make_streams(
         return None
     streams: list[StreamSpec] = []
     for wd, names, share in zip(wds, per_wd, shares, strict=True):
-        stream = _stream(wd, names, share, context)
-        if stream is None:
+        groups = _by_range(wd, names, context)
+        if len(groups) > 1 and (wd.rate_iops is not None or wd.priority is not None):
+            what = f"wd={wd.name}: iorate= and priority= with SDs that differ in range= are not supported"
+            context.problems.error(wd.place, what, "give them the same range, or a WD each")
             return None
-        streams.append(stream)
+        for number, group in enumerate(groups, start=1):
+            part = None if share is None else share * len(group) / len(names)
+            name = wd.name if len(groups) == 1 else f"{wd.name}.{number}"
+            stream = _stream(wd, name, group, part, context)
+            if stream is None:
+                return None
+            streams.append(stream)
     return streams
+
+
+def _by_range(wd: Wd, names: Sequence[str], context: StreamContext) -> list[list[str]]:
+    """The SDs of a WD by their range: each has a stream, and a part of the skew as vdbench divides it, over the
+    SDs. One group if the WD has a range, which replaces theirs."""
+    groups: dict[VolumeRegion | None, list[str]] = {}
+    for name in names:
+        groups.setdefault(None if wd.range is not None else context.sds[name].range, []).append(name)
+    return list(groups.values())
 
 
 def _shares(rd: Rd, wds: Sequence[Wd], problems: Problems) -> list[float | None] | None:
@@ -70,7 +87,9 @@ def _shares(rd: Rd, wds: Sequence[Wd], problems: Problems) -> list[float | None]
     return [None if wd.rate_iops is not None else wd.skew if wd.skew is not None else rest for wd in wds]
 
 
-def _stream(wd: Wd, names: Sequence[str], share: float | None, context: StreamContext) -> StreamSpec | None:
+def _stream(
+    wd: Wd, title: str, names: Sequence[str], share: float | None, context: StreamContext
+) -> StreamSpec | None:
     sds = [context.sds[name] for name in names]
     seek = cast("Seek | None", context.loop_values.get("seekpct", wd.seek))
     seek = seek or Seek(0.0 if wd.streams > 1 else 100.0, stop_at_end=False)
@@ -86,13 +105,12 @@ def _stream(wd: Wd, names: Sequence[str], share: float | None, context: StreamCo
             )
             problems.error(wd.place, what, "make it one")
             return None
-    same_range = wd.range is not None or _same(wd, sds, "range", lambda sd: sd.range, problems)
-    if not (same_range and _same(wd, sds, "align", lambda sd: sd.align_bytes, problems)):
+    if not _same(wd, sds, "align", lambda sd: sd.align_bytes, problems):
         return None
     size_bytes = context.loop_values.get("xfersize")
     ratio = context.loop_values.get("compratio", context.general.compression_ratio)
     return StreamSpec(
-        name=wd.name,
+        name=title,
         volumes=tuple(names),
         share_percent=share,
         rate_iops=wd.rate_iops,

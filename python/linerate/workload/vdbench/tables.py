@@ -175,7 +175,6 @@ GENERAL = (
     *_refused("not documented by vdbench", "misc"),
     *_refused("the Swat tool is gone", "swat"),
     *_refused("processor sets are a Solaris feature; pin workers with --cpus", "psrset"),
-    *_refused("write hd=label,system=name", "host"),
 )
 
 HD = (
