@@ -175,6 +175,23 @@ class Overrides:
         if self.warmup_s is not None and not 0 <= self.warmup_s <= TIME_S_MAX:
             raise UserError(f"warm-up {self.warmup_s:g}: out of range", "0 s to 366 days")
 
+    def refuse_volume_settings(self, accepted: str) -> None:
+        """Raises UserError for a change of volumes: a file system workload has none. accepted: what to do."""
+        given = {
+            "--target or --map": self.luns.entries or None,
+            "--size": self.size_bytes,
+            "--outstanding": self.outstanding,
+            "--workers": self.workers,
+            "--cpus": self.cpus,
+            "--driver": self.driver,
+            "--create": self.create,
+            "--path": self.paths,
+        }
+        for option, value in given.items():
+            if value is not None:
+                what = f"{option}: goes with volumes, and this file has file system workloads"
+                raise UserError(what, accepted)
+
     def apply(self, plan: RunPlan) -> RunPlan:
         """The plan with these changes in every run. Targets are mapped by the readers, which know the
         luns."""

@@ -12,7 +12,7 @@ from linerate.errors import UserError
 from linerate.workload import LunMap, Overrides, load_workload
 from linerate.workload.fio.jobs import FioJob, read_jobs
 from linerate.workload.fio.lexer import JobOption, JobSection, read_sections
-from linerate.workload.fio.refused import ASYNCHRONOUS, REFUSED_ENGINES, SYNCHRONOUS
+from linerate.workload.fio.refused import ASYNCHRONOUS, ENTRY_OPERATIONS, REFUSED_ENGINES, SYNCHRONOUS
 from linerate.workload.fio.tables import find_keyword
 from linerate.workload.problems import Problems
 from linerate.workload.spec import SizeRange, Sizes
@@ -129,7 +129,7 @@ def test_every_keyword_of_fio_is_known(folder: Path) -> None:
 def test_every_engine_of_fio_is_known_with_its_keywords(folder: Path) -> None:
     engines = [line.strip() for line in fio("--enghelp").splitlines() if line.startswith("\t")]
     assert len(engines) > 20
-    known = (*ASYNCHRONOUS, *SYNCHRONOUS, *REFUSED_ENGINES)
+    known = (*ASYNCHRONOUS, *SYNCHRONOUS, *ENTRY_OPERATIONS, *REFUSED_ENGINES)
     assert [engine for engine in engines if engine not in known] == []
     for engine in engines:
         command = [need.tool("fio"), f"--enghelp={engine}"]  # code 1: an engine without options

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from linerate.workload.fio.refused import ASYNCHRONOUS, REFUSED_ENGINES, SYNCHRONOUS
+from linerate.workload.fio.refused import ASYNCHRONOUS, ENTRY_OPERATIONS, REFUSED_ENGINES, SYNCHRONOUS
 from linerate.workload.fio.tables import KEYWORDS, JobEffect, JobKeyword
 
 _HEAD = """\
@@ -125,6 +125,18 @@ The I/O is always Linerate's own. The engine says only whether `iodepth` counts:
 - `iodepth` I/Os in flight: {asynchronous}.
 - One I/O in flight for each copy: {synchronous}.
 
+### Files made, looked up and removed
+
+A job with {entries} is a [file system workload](vdbench.md): one operation on each of its files, by
+as many threads as `numjobs` says. The files of all copies are in one folder, as in fio, but with vdbench's names:
+`DIRECTORY/NAME/vdb.1_1.dir/vdb_f0001.file`, where NAME is `filename_format` without its `$`.
+
+- `filecreate` removes files of an earlier run first, so that each file is made. `filestat` and `filedelete` make
+  the files that are missing first, unless `create_on_open=1` is there or an earlier run of the plan made them.
+- Without `time_based` each file has its turn once. With it, `filestat` goes round the files for `runtime`.
+- Such a job runs alone: write `stonewall` in the next one.
+- fio counts the blocks of the files as I/Os. Linerate counts operations, as fio's `clat` does.
+
 Refused:
 
 {engines}
@@ -136,6 +148,7 @@ def page() -> str:
     head = (
         _HEAD.replace("{asynchronous}", _words(ASYNCHRONOUS))
         .replace("{synchronous}", _words(SYNCHRONOUS))
+        .replace("{entries}", _words(tuple(ENTRY_OPERATIONS)))
         .replace("{engines}", "\n".join(_engines()))
     )
     return "\n".join([head, "## Keywords", "", *_supported(), "", *_unless(), "", *_by_reason()])

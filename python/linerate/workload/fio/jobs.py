@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from linerate.workload.fio.entries.load import FILES_MAX, EntryFiles, EntryLoad, check_files, read_entries
 from linerate.workload.fio.lexer import JobOption, JobSection
-from linerate.workload.fio.load import JobLoad, read_load, word_of
+from linerate.workload.fio.load import JobLoad, read_load, smallest, word_of
 from linerate.workload.fio.options import SectionOptions
 from linerate.workload.fio.tables import find_keyword, nearest_keyword
 from linerate.workload.fio.values import Amount, JobValueError, filenames, time_s
@@ -43,6 +44,8 @@ class FioJob:
     section: str
     place: SourceLocation
     load: JobLoad
+    entries: EntryLoad | None
+    """What it does to files of a structure; None: it reads and writes."""
     files: JobFiles
     copies: int
     stonewall: bool
@@ -78,8 +81,9 @@ def read_jobs(sections: Sequence[JobSection], problems: Problems) -> list[FioJob
         _merge(options, section.options, problems)
         before = len(problems.errors)
         job = _read_job(section, SectionOptions(section, options, problems))
-        if job.copies * job.files.number > _ALL_FILES_MAX:
-            what = f"[{job.name}]: {job.copies * job.files.number:,} files; at most {_ALL_FILES_MAX:,}"
+        most = FILES_MAX if job.entries else _ALL_FILES_MAX
+        if job.copies * job.files.number > most:
+            what = f"[{job.name}]: {job.copies * job.files.number:,} files; at most {most:,}"
             problems.error(section.place, what, "write fewer numjobs= or nrfiles=")
         if len(problems.errors) == before:
             jobs.append(job)
@@ -109,13 +113,21 @@ def _merge(into: dict[str, JobOption], options: Sequence[JobOption], problems: P
 def _read_job(section: JobSection, options: SectionOptions) -> FioJob:
     options.check_effects()
     load = read_load(options)
+    entries = read_entries(options, writes=load.read_percent < 100)
+    copies = options.number("numjobs", 1, 1, _COPIES_MAX)
+    files = _files(options, FILES_MAX if entries else _FILES_MAX)
+    if entries is None:
+        _check_order(options, files)
+    else:
+        check_files(options, entries, _entry_files(files, load, copies))
     return FioJob(
         name=options.text("name", section.name),
         section=section.name,
         place=section.place,
         load=load,
-        files=_files(options),
-        copies=options.number("numjobs", 1, 1, _COPIES_MAX),
+        entries=entries,
+        files=files,
+        copies=copies,
         stonewall=options.flag("stonewall"),
         runtime_s=options.value("runtime", time_s, 0.0) or None,
         time_based=_is_time_based(options),
@@ -140,12 +152,33 @@ def _is_time_based(options: SectionOptions) -> bool:
     return False
 
 
-def _files(options: SectionOptions) -> JobFiles:
+def _entry_files(files: JobFiles, load: JobLoad, copies: int) -> EntryFiles:
+    total = None if files.size is None or files.size.is_percent else files.size.value
+    return EntryFiles(
+        directories=files.directories,
+        name_format=files.name_format,
+        number=files.number,
+        copies=copies,
+        file_bytes=files.file_bytes or (total // files.number if total else None),
+        total_bytes=total if files.file_bytes else None,
+        least_bytes=min(smallest(load.read_sizes), smallest(load.write_sizes)),
+    )
+
+
+def _check_order(options: SectionOptions, files: JobFiles) -> None:
+    """Of several files that are read or written, none is before another."""
+    number = files.number if files.names is None else len(files.names)
+    if number > 1 and options.text("file_service_type", "roundrobin") != "roundrobin":
+        reason = "every file of a job has its own queue"
+        options.refuse("file_service_type", reason, "leave it out, or write file_service_type=roundrobin")
+
+
+def _files(options: SectionOptions, most: int) -> JobFiles:
     return JobFiles(
         names=options.value("filename", filenames, None),
         directories=options.value("directory", filenames, ()),
         name_format=options.value("filename_format", _name_format, _FORMAT),
-        number=options.number("nrfiles", 1, 1, _FILES_MAX),
+        number=options.number("nrfiles", 1, 1, most),
         file_bytes=options.value("filesize", options.size, 0) or None,
         size=_given(options.value("size", options.amount, None)),
         offset=options.value("offset", options.amount, Amount(0)),

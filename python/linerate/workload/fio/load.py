@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from linerate.workload.fio.options import SectionOptions
-from linerate.workload.fio.refused import ASYNCHRONOUS, ENGINE_NAMES, REFUSED_ENGINES, SYNCHRONOUS
+from linerate.workload.fio.refused import (
+    ASYNCHRONOUS,
+    ENGINE_NAMES,
+    ENTRY_OPERATIONS,
+    REFUSED_ENGINES,
+    SYNCHRONOUS,
+)
 from linerate.workload.fio.values import (
     JobValueError,
     by_direction,
@@ -183,13 +189,13 @@ def _align_bytes(options: SectionOptions, sizes: tuple[Sizes, Sizes], skip_bytes
     given = options.value("ba", lambda text: io_bytes(numbers_by_direction(text)[0], options.kb_base), 0)
     if given:
         return given
-    smallest = min(_smallest(one) for one in sizes)
+    least = min(smallest(one) for one in sizes)
     if skip_bytes:
         return next(
-            grid for power in range(31) if not (smallest % (grid := smallest >> power) or skip_bytes % grid)
+            grid for power in range(31) if not (least % (grid := least >> power) or skip_bytes % grid)
         )
     varied = sizes[0] != sizes[1] or not isinstance(sizes[0], SizeMix) or len(sizes[0].parts) > 1
-    return smallest if varied else None
+    return least if varied else None
 
 
 def _compression_ratio(compressed: float) -> float | None:
@@ -246,10 +252,11 @@ def _depth(options: SectionOptions) -> int:
     depth = options.number("iodepth", 1, 1, _DEPTH_MAX)
     engine = options.text("ioengine", "psync")
     engine = ENGINE_NAMES.get(engine, engine)
-    if engine not in (*ASYNCHRONOUS, *SYNCHRONOUS):
+    known = (*ASYNCHRONOUS, *SYNCHRONOUS, *ENTRY_OPERATIONS)
+    if engine not in known:
         reason = REFUSED_ENGINES.get(engine.partition(":")[0], "no engine that Linerate knows")
-        options.refuse("ioengine", reason, f"write one of {', '.join((*ASYNCHRONOUS, *SYNCHRONOUS))}")
-    if engine in SYNCHRONOUS and depth > 1:
+        options.refuse("ioengine", reason, f"write one of {', '.join(known)}")
+    if engine not in ASYNCHRONOUS and engine in known and depth > 1:
         what = f"one I/O in flight for each copy, as in fio: the engine {engine} is synchronous"
         options.notice("iodepth", what)
         return 1
@@ -299,7 +306,8 @@ def _one_size(sizes: Sizes) -> int | None:
     return sizes.parts[0][0] if isinstance(sizes, SizeMix) and len(sizes.parts) == 1 else None
 
 
-def _smallest(sizes: Sizes) -> int:
+def smallest(sizes: Sizes) -> int:
+    """Bytes of the smallest I/O."""
     return sizes.min_bytes if isinstance(sizes, SizeRange) else min(size for size, _ in sizes.parts)
 
 

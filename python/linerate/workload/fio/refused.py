@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from linerate.workload.files import FileOp
+
 _ZONES = "zones of a device are not modelled"
 _OFF = ("0",)
 
 UNLESS = (
     ("verify_only", _OFF, "a run does not check the data of an earlier one"),
-    ("file_service_type", ("roundrobin",), "every file of a job has its own queue"),
     ("iodepth_low", _OFF, "a queue is refilled as I/Os complete"),
     ("iodepth_batch_complete_min", ("0", "1"), "an I/O starts as soon as another has completed"),
     ("iodepth_batch_complete_max", ("0", "1"), "an I/O starts as soon as another has completed"),
@@ -82,7 +85,7 @@ REASONS = {
             "protocol",
             "proto",
         ),
-        *("nodelay", "listen", "pingpong", "interface", "ttl", "window_size", "mss", "stat_type", "program"),
+        *("nodelay", "listen", "pingpong", "interface", "ttl", "window_size", "mss", "program"),
         *("arguments", "grace_time", "std_redirect", "donorname", "inplace", "volume", "brick"),
         *("single-instance", "skip_bad", "readfua", "writefua", "sg_write_mode", "stream_id", "cmd_type"),
         *("uri", "bindname", "verb", "clustername", "pool", "clientname", "conf", "touch_objects", "rbdname"),
@@ -107,11 +110,14 @@ ASYNCHRONOUS = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "l
 """Engines that keep `iodepth` I/Os in flight."""
 SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2")
 """Engines with one I/O in flight for each copy of a job."""
-_FILES = "it works on the entries of a file system, and Linerate measures block storage"
-_FILE_ENGINES = (
-    *("filecreate", "filestat", "filedelete", "ftruncate", "falloc", "e4defrag"),
-    *("dircreate", "dirstat", "dirdelete"),
-)
+ENTRY_OPERATIONS: Mapping[str, FileOp] = {
+    "filecreate": "create",
+    "filestat": "getattr",
+    "filedelete": "delete",
+}
+"""Engines that make, look up or remove files, and the operation of a file system workload that does the same."""
+_FILES = "a file system workload has no such operation"
+_FILE_ENGINES = ("ftruncate", "falloc", "e4defrag", "dircreate", "dirstat", "dirdelete")
 _OTHER_PROTOCOL = "Linerate has no client for it; map the block device of the host instead"
 _NO_STORAGE = "it makes no I/O on storage"
 ENGINE_NAMES = {"linuxaio": "libaio", "aio": "libaio"}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from linerate.quantity import number_text
 from linerate.workload.fio.ends import JobStream, with_ends
+from linerate.workload.fio.entries.steps import EntrySteps
 from linerate.workload.fio.jobs import FioJob
 from linerate.workload.fio.parts import files_of, shares_of, uses_of
 from linerate.workload.fio.verify import VerifyUse
@@ -34,15 +35,33 @@ def steps_of(jobs: Sequence[FioJob], overrides: Overrides, problems: Problems) -
         problems.error(groups[-1][0].place, f"{len(groups):,} runs; at most {RUNS_MAX:,}", "split the file")
         return []
     numbers: dict[str, int] = {}
-    for job in jobs:
+    for job in (one for one in jobs if one.entries is None):
         for copy in range(job.copies):
             for file in files_of(job, copy):
                 numbers.setdefault(file, len(numbers) + 1)
+    if not numbers:
+        overrides.refuse_volume_settings("change directory=, nrfiles= and numjobs= of the file")
     overrides.luns.check([(file_name(number), file) for file, number in numbers.items()])
     volumes = JobVolumes(overrides, numbers, problems)
     labels: set[str] = set()
-    steps = [_step(group, volumes, labels, problems) for group in groups]
-    return [] if problems.errors else [step for step in steps if step is not None]
+    entries = EntrySteps(labels)
+    steps: list[PlanStep] = []
+    for group in groups:
+        if any(job.entries for job in group):
+            steps += _entry_steps(group, entries, problems)
+        elif (step := _step(group, volumes, labels, problems)) is not None:
+            steps.append(step)
+    return [] if problems.errors else steps
+
+
+def _entry_steps(jobs: Sequence[FioJob], entries: EntrySteps, problems: Problems) -> list[PlanStep]:
+    """Those of a job with filecreate, filestat or filedelete: it is alone."""
+    if len(jobs) > 1:
+        other = jobs[0] if jobs[0].entries is None else jobs[1]
+        what = f"[{other.name}] runs at the same time as a job with filecreate, filestat or filedelete: not supported"
+        problems.error(other.place, what, "write stonewall in the later one")
+        return []
+    return entries.steps_of(jobs[0], problems)
 
 
 def _groups(jobs: Sequence[FioJob]) -> Iterator[list[FioJob]]:

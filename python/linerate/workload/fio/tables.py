@@ -93,6 +93,18 @@ _DOES = (
         "$jobname.$jobnum.$filenum",
     ),
     JobKeyword("nrfiles", "number", "files of a job without filename=", "1", ("nr_files",)),
+    JobKeyword(
+        "file_service_type",
+        "roundrobin, sequential, random",
+        "the order of files of filecreate, filestat and filedelete; roundrobin alone where a job has several files",
+        "roundrobin",
+    ),
+    JobKeyword(
+        "stat_type", "stat, lstat, statx", "of filestat: lstat is used, which is one look-up too", "stat"
+    ),
+    JobKeyword(
+        "create_on_open", "0 or 1", "of filestat and filedelete: 1: files are not made before the run", "0"
+    ),
     JobKeyword("filesize", "size", "size of each file"),
     JobKeyword(
         "size", "size or percent", "part of the files that is used, and how much is moved if no time is given"
@@ -174,7 +186,7 @@ _NONE = {
     _MEMORY: ("mem", "iomem_align", "lockmem", "hugepage-size"),
     _OPENING: (
         *("invalidate", "fadvise_hint", "fallocate", "openfiles", "unique_filename", "create_serialize"),
-        *("create_fsync", "create_on_open", "allow_file_create", "overwrite", "unlink", "unlink_each_loop"),
+        *("create_fsync", "allow_file_create", "overwrite", "unlink", "unlink_each_loop"),
         *("end_fsync", "fsync_on_close", "allow_mounted_write", "opendir"),
     ),
     _HOST: ("ioscheduler", "nice"),

@@ -19,23 +19,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from linerate.errors import UserError
 from linerate.quantity import number_text, size_text
 from linerate.workload.files import (
     FileOp,
     FileRateSpec,
     FilesLoadSpec,
     FilesRunSpec,
-    FileStreamSpec,
     FileWorkSpec,
     FormatSpec,
     StructureSpec,
 )
-from linerate.workload.files.spec import READING
+from linerate.workload.files.results import streams_of, volume_of
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RUNS_MAX, UNTIL_DONE_S, PlannedRun, PlanStep
 from linerate.workload.problems import Problems
-from linerate.workload.spec import SizeMix, StreamSpec, VolumeSpec
 from linerate.workload.url import is_share
 from linerate.workload.vdbench.fsd.data import DataUse, FileData, read_data
 from linerate.workload.vdbench.fsd.hosts import FileHosts
@@ -64,7 +61,7 @@ class FileWorkload:
 
 def expand_files(workload: FileWorkload, overrides: Overrides, problems: Problems) -> list[PlanStep]:
     """The steps of all RDs in order. Raises UserError for options of the command line that mean nothing here."""
-    _check_overrides(overrides)
+    overrides.refuse_volume_settings("change the FSDs and FWDs of the file")
     general = workload.general
     where = workload.fsds[0].place if workload.fsds else workload.rds[0].place
     if general.format_sds:
@@ -76,25 +73,6 @@ def expand_files(workload: FileWorkload, overrides: Overrides, problems: Problem
     for rd in workload.rds:
         steps += expander.steps_of(rd, RUNS_MAX - len(steps))
     return steps
-
-
-def _check_overrides(overrides: Overrides) -> None:
-    given = {
-        "--target or --map": overrides.luns.entries or None,
-        "--size": overrides.size_bytes,
-        "--outstanding": overrides.outstanding,
-        "--workers": overrides.workers,
-        "--cpus": overrides.cpus,
-        "--driver": overrides.driver,
-        "--create": overrides.create,
-        "--path": overrides.paths,
-    }
-    for option, value in given.items():
-        if value is not None:
-            raise UserError(
-                f"{option}: goes with volumes, and this file has file system workloads",
-                "change the FSDs and FWDs of the file",
-            )
 
 
 class _Expander:
@@ -379,7 +357,7 @@ class _Expander:
         )
         if is_format:
             measured_s = UNTIL_DONE_S if is_endless else times.elapsed_s
-        streams = _streams(chosen, structures)
+        streams = streams_of(chosen, structures)
         files = FilesRunSpec(
             elapsed_s=None if is_endless else measured_s,
             interval_s=times.interval_s,
@@ -400,7 +378,7 @@ class _Expander:
             warmup_s=0.0 if is_format else times.warmup_s or times.interval_s,
             elapsed_s=measured_s,
             interval_s=times.interval_s,
-            volumes=tuple(_volume(index, structures[index], chosen) for index in range(len(structures))),
+            volumes=tuple(volume_of(index, structures[index], chosen) for index in range(len(structures))),
             streams=tuple(stream for _, stream in streams),
             files=files,
             shared=tuple(one.name for one in structures if self._fsds[one.name].shared),
@@ -440,71 +418,6 @@ def _same_files(one: Fsd, other: Fsd) -> bool:
         return (fsd.depth, fsd.width, fsd.files, fsd.sizes, fsd.files_in, fsd.total_bytes)
 
     return shape(one) == shape(other)
-
-
-def _volume(index: int, structure: StructureSpec, works: Sequence[FileWorkSpec]) -> VolumeSpec:
-    """A structure as results show it."""
-    mine = [work for work in works if index in (work.structure, work.target)]
-    return VolumeSpec(
-        name=structure.name,
-        url=structure.anchor if is_share(structure.anchor) else f"file:{structure.anchor}",
-        user=structure.user,
-        secret=structure.secret,
-        outstanding=sum(work.threads for work in mine) or 1,
-        direct=any(work.direct for work in mine),
-    )
-
-
-_WITH: dict[FileOp, tuple[FileOp, ...]] = {
-    "read": ("open", "close"),
-    "write": ("open", "close", "create"),
-    "create": ("open", "close"),
-    "open": ("close",),
-    "close": ("open",),
-    "copy": ("read", "write", "open", "close", "create", "delete"),
-    "move": ("read", "write", "open", "close", "create", "delete"),
-}
-"""What an operation brings with it."""
-
-
-def _streams(
-    works: Sequence[FileWorkSpec], structures: Sequence[StructureSpec]
-) -> list[tuple[FileStreamSpec, StreamSpec]]:
-    """The operations of each workload, those that were asked for first: as the data plane counts them, and as results
-    show them. Names are unique."""
-    streams: list[tuple[FileStreamSpec, StreamSpec]] = []
-    taken: set[str] = set()
-    for index, work in enumerate(works):
-        asked: tuple[FileOp, ...] = (work.operation,)
-        if work.read_percent is not None:
-            asked = ("read", "write")
-        elif work.name == "format":
-            asked = ("write", "mkdir", "rmdir", "delete")
-        more = tuple(
-            op for op in dict.fromkeys(op for one in asked for op in _WITH.get(one, ())) if op not in asked
-        )
-        for operation in (*asked, *more):
-            structure = structures[work.structure_of(operation)].name
-            name = f"{work.name} {operation}"
-            if name in taken:
-                name = f"{work.name} {structure} {operation}"
-            if name in taken:
-                name = f"{work.name} {structure} {index + 1} {operation}"
-            taken.add(name)
-            sizes = SizeMix(parts=work.sizes) if operation in ("read", "write") else SizeMix.one(4096)
-            streams.append(
-                (
-                    FileStreamSpec(name=name, workload=index, operation=operation),
-                    StreamSpec(
-                        name=name,
-                        volumes=(structure,),
-                        sizes=sizes,
-                        read_percent=100.0 if operation in READING else 0.0,
-                        random_percent=100.0 if work.random_io else 0.0,
-                    ),
-                )
-            )
-    return streams
 
 
 def _contents_text(structures: Sequence[StructureSpec]) -> str:

@@ -1,0 +1,1 @@
+"""Jobs with filecreate, filestat and filedelete."""
