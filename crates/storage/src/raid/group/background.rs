@@ -102,7 +102,7 @@ impl Background {
             |kind, done: u64| Some(RaidTask { kind, done: done as f64 / stripes.max(1) as f64, lacks_space });
         let unsynced = group.write_intent.unsynced_count();
         // In the order in which the worker does them.
-        if group.write_intent.next_torn().is_some() && group.has_redundancy() {
+        if group.next_torn().is_some() && group.has_redundancy() {
             return part(TaskKind::Initialise, stripes - unsynced);
         }
         if let Some((_, done)) = group.rebuilding() {
@@ -126,7 +126,7 @@ impl Group {
             loop {
                 // The set was closed.
                 let Some(group) = group.upgrade() else { return };
-                let is_urgent = group.write_intent.next_torn().is_some();
+                let is_urgent = group.next_torn().is_some();
                 let step = group.step().await;
                 group.background.lacks_space.set(matches!(step, Step::NoSpace));
                 let rate = group.options.rebuild_bytes_per_s.filter(|_| !is_urgent);
@@ -155,7 +155,7 @@ impl Group {
         }
         let window = (WINDOW_BYTES / self.geometry.chunk).max(1);
         let up_to = |from: u64| from..(from + window).min(self.geometry.stripes);
-        let worked = if let Some(from) = self.write_intent.next_torn() {
+        let worked = if let Some(from) = self.next_torn() {
             // Until they agree again, these stripes would not survive a failure.
             self.sync(up_to(from)).await
         } else if let Some((slot, from)) = self.rebuilding() {
@@ -163,7 +163,7 @@ impl Group {
         } else if let Some(from) = self.write_intent.next_unsynced(0) {
             self.sync(up_to(from)).await
         } else if self.meta.borrow().initialised < self.geometry.stripes {
-            self.save_initialised(self.geometry.stripes).await;
+            self.save_initialised().await;
             return Step::Done(0);
         } else {
             let from = self.background.scrub.borrow().as_ref().map(|scrub| scrub.next);
@@ -187,17 +187,36 @@ impl Group {
         rebuilding.next()
     }
 
+    /// The first stripe that a power cut may have left torn. Not a stripe of which only one copy is left while a rebuild
+    /// makes the next: the rebuild comes to it.
+    fn next_torn(&self) -> Option<u64> {
+        let stripe = self.write_intent.next_torn()?;
+        let copies =
+            || (0..self.geometry.members).filter(|&slot| self.usable(slot, stripe).is_some()).count();
+        let is_rebuilt = self.geometry.code == Code::Copies && self.rebuilding().is_some() && copies() == 1;
+        (!is_rebuilt).then_some(stripe)
+    }
+
+    /// Stripes before this one agree. A superblock may say so after a flush that begins later.
+    pub(super) fn agreeing(&self) -> u64 {
+        let saved = self.meta.borrow().initialised;
+        self.write_intent.next_unsynced(saved).unwrap_or(self.geometry.stripes)
+    }
+
+    /// The next superblock says that these stripes agree; the members were flushed.
+    pub(super) fn set_initialised(&self, stripes: u64) {
+        let initialised = &mut self.meta.borrow_mut().initialised;
+        *initialised = stripes.max(*initialised);
+    }
+
     async fn sync(self: &Rc<Self>, stripes: Range<u64>) -> Result<(), DiskError> {
-        let end = stripes.end;
         let syncing = stripes
             .filter(|stripe| !self.write_intent.is_synced(*stripe))
             .map(|stripe| self.sync_one(stripe));
         join_all(syncing.collect::<Vec<_>>()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         let saved = self.meta.borrow().initialised;
-        if saved + self.geometry.stripes / 64 < end
-            && self.write_intent.next_unsynced(saved).is_none_or(|next| next >= end)
-        {
-            self.save_initialised(end).await;
+        if saved + self.geometry.stripes / 64 < self.agreeing() {
+            self.save_initialised().await;
         }
         Ok(())
     }
@@ -224,14 +243,15 @@ impl Group {
         }
     }
 
-    async fn save_initialised(self: &Rc<Self>, stripes: u64) {
+    async fn save_initialised(self: &Rc<Self>) {
+        let agreeing = self.agreeing();
         self.flush_members().await;
         if self.has_unknown_failure() {
             // By its superblocks that member is in sync, but it may lack parity of these stripes.
             return self.settled().await;
         }
         if !self.has_failed.get() {
-            self.meta.borrow_mut().initialised = stripes;
+            self.set_initialised(agreeing);
             self.commit().await;
         }
     }
@@ -373,6 +393,7 @@ impl Group {
         if stripes.end == self.geometry.stripes {
             self.end_rebuild(slot, &disk).await;
         } else if saved + self.geometry.stripes / 64 < stripes.end {
+            let agreeing = self.agreeing();
             // What the new member was computed from must be durable too: without parity it was written past the journal.
             self.flush_members().await;
             if self.has_failed.get() || self.has_unknown_failure() {
@@ -386,6 +407,8 @@ impl Group {
                 }
                 slot.saved = stripes.end;
             }
+            // It made them agree: after a kill they are not initialised again.
+            self.set_initialised(agreeing);
             self.commit().await;
         }
         Ok(())

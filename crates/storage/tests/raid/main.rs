@@ -11,6 +11,8 @@ use linerate_storage::{
 };
 use std::{future::Future, rc::Rc};
 
+mod failover;
+
 const CHUNK: u64 = 64 << 10;
 
 fn disks(numbers: std::ops::Range<usize>, size_bytes: u64) -> Vec<Rc<dyn Disk>> {
