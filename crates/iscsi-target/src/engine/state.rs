@@ -10,7 +10,7 @@ use bytes::Bytes;
 use linerate_storage::{
     Disk, DiskError, Runtime,
     controller::{Controller, Kept, StorageError},
-    disk::Access,
+    disk::NextAccess,
     replica::service::Service,
 };
 use std::{
@@ -104,8 +104,8 @@ impl EngineState {
     /// Hint: [`EngineState::serve_nowait`] of the same request follows soon.
     pub(super) fn prefetch(&self, request: &OperationRequest) {
         let (offset_bytes, next) = match request.operation {
-            Operation::Read { offset_bytes } => (offset_bytes, Access::Read),
-            Operation::Write { offset_bytes, .. } => (offset_bytes, Access::Write),
+            Operation::Read { offset_bytes } => (offset_bytes, NextAccess::Read),
+            Operation::Write { offset_bytes, .. } => (offset_bytes, NextAccess::Write),
             _ => return,
         };
         if let Some(Some(entry)) = self.volumes.borrow().get(request.volume as usize) {

@@ -1,6 +1,6 @@
 //! Several disks joined to one (md calls this linear).
 
-use crate::disk::{Access, Disk, DiskError, DiskStats, Reading, Writing, check_range};
+use crate::disk::{Disk, DiskError, DiskStats, NextAccess, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::{
     FutureExt,
@@ -135,7 +135,7 @@ impl Disk for Concat {
         self.split(offset, len).try_for_each(|(disk, at, len)| disk.read_nowait(at, len, each))
     }
 
-    fn prefetch(&self, offset: u64, len: u64, next: Access) {
+    fn prefetch(&self, offset: u64, len: u64, next: NextAccess) {
         if check_range(self, offset, len).is_ok() {
             self.split(offset, len).for_each(|(disk, at, len)| disk.prefetch(at, len, next));
         }

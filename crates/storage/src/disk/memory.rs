@@ -1,6 +1,6 @@
 //! A disk in memory. Its contents are lost when the process ends.
 
-use super::{Access, AtOnce, Disk, DiskError, DiskStats, Reading, Writing, check_range};
+use super::{AtOnce, Disk, DiskError, DiskStats, NextAccess, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::future::ready;
 use linerate_io::Region;
@@ -144,9 +144,9 @@ impl Disk for MemoryDisk {
         Some(self)
     }
 
-    fn prefetch(&self, offset: u64, len: u64, next: Access) {
+    fn prefetch(&self, offset: u64, len: u64, next: NextAccess) {
         // Writes go past the caches, so the old bytes are not loaded.
-        if next == Access::Read && check_range(self, offset, len).is_ok() {
+        if next == NextAccess::Read && check_range(self, offset, len).is_ok() {
             self.pages.region.prefetch(offset, len);
         }
     }

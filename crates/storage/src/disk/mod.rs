@@ -85,7 +85,7 @@ pub trait Disk {
     }
     /// Hint: an operation without waiting on the same range follows soon. Disks in memory move the bytes that it reads
     /// towards the processor.
-    fn prefetch(&self, _offset: u64, _len: u64, _next: Access) {}
+    fn prefetch(&self, _offset: u64, _len: u64, _next: NextAccess) {}
     /// Writes without waiting. None: the write must wait, or something is wrong; some of it may be done. Then
     /// [`Disk::write`] writes all of it.
     fn write_nowait(&self, offset: u64, data: &[u8], durable: bool) -> Option<()> {
@@ -97,7 +97,7 @@ pub trait Disk {
 
 /// What an operation does to a range of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum NextAccess {
     /// [`Disk::read_nowait`].
     Read,
     /// [`Disk::write_nowait`].

@@ -9,7 +9,7 @@ use super::{
     core::{Core, VolumeCore},
     map::{Found, LEAF_PAGES, LayerId, Layers, Pin, Slot},
 };
-use crate::disk::{Access, DiskError};
+use crate::disk::{DiskError, NextAccess};
 use bytes::{Bytes, BytesMut};
 use futures::future::{join, join_all};
 use std::rc::Rc;
@@ -103,7 +103,7 @@ pub(crate) fn prefetch(
     find: impl Fn(&Layers, u64) -> Found,
     offset: u64,
     len: u64,
-    next: Access,
+    next: NextAccess,
 ) {
     for piece in pieces(core.page_bytes(), offset, len) {
         if let Found::Page { page, .. } = find(&core.map.borrow().layers, piece.index) {

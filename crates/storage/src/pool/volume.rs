@@ -6,7 +6,7 @@ use super::{
     map::LayerId,
     transfer,
 };
-use crate::disk::{Access, Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing};
+use crate::disk::{Disk, DiskError, DiskStats, Meter, NextAccess, OpKind, Reading, Writing};
 use crate::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, ready};
@@ -90,7 +90,7 @@ impl Disk for PoolVolume {
         Some(())
     }
 
-    fn prefetch(&self, offset: u64, len: u64, next: Access) {
+    fn prefetch(&self, offset: u64, len: u64, next: NextAccess) {
         let (core, volume) = (&self.core, &self.volume);
         if transfer::check(core, volume.size_bytes.get(), offset, len).is_ok() {
             transfer::prefetch(

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Runtime,
-    disk::{Access, Disk, DiskError, DiskStats, OpKind, Reading, Writing, check_range},
+    disk::{Disk, DiskError, DiskStats, NextAccess, OpKind, Reading, Writing, check_range},
 };
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, join_all, ready};
@@ -361,7 +361,7 @@ impl Disk for RaidSet {
         Some(())
     }
 
-    fn prefetch(&self, offset: u64, len: u64, next: Access) {
+    fn prefetch(&self, offset: u64, len: u64, next: NextAccess) {
         if check_range(self, offset, len).is_ok() {
             self.striping
                 .runs(offset, len)

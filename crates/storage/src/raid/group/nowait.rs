@@ -11,7 +11,7 @@ use super::{
     write::Way,
 };
 use crate::{
-    disk::Access,
+    disk::NextAccess,
     raid::{config::Code, parity},
 };
 use std::{ops::Range, rc::Rc};
@@ -101,17 +101,17 @@ impl Group {
     }
 
     /// See [`Disk::prefetch`].
-    pub(in super::super) fn prefetch(&self, offset: u64, len: u64, next: Access) {
+    pub(in super::super) fn prefetch(&self, offset: u64, len: u64, next: NextAccess) {
         if let Some((disk, start)) = self.plain() {
             return disk.prefetch(start + offset, len, next);
         }
         match next {
-            Access::Read => {
+            NextAccess::Read => {
                 for piece in self.geometry.pieces(offset, len) {
                     self.prefetch_position(piece.rows(), self.choose_nowait(piece));
                 }
             }
-            Access::Write if self.geometry.has_parity() => {
+            NextAccess::Write if self.geometry.has_parity() => {
                 let Chunks { rows, positions } = self.geometry.first_chunks(offset, len);
                 let (data, members) = (self.geometry.data(), self.geometry.members);
                 match self.geometry.way_in_memory(positions.len()) {
@@ -124,13 +124,13 @@ impl Group {
                     Way::Full | Way::NoParity => {}
                 }
             }
-            Access::Write => {}
+            NextAccess::Write => {}
         }
     }
 
     fn prefetch_position(&self, rows: Rows, position: usize) {
         if let Some(disk) = self.usable(self.geometry.slot(rows.stripe, position), rows.stripe) {
-            disk.prefetch(self.geometry.place(rows), rows.len, Access::Read);
+            disk.prefetch(self.geometry.place(rows), rows.len, NextAccess::Read);
         }
     }
 

@@ -39,10 +39,10 @@ class EntrySteps:
         made = self._made.get(structure.anchor, 0)
         steps: list[PlanStep] = []
         if job.entries.operation == "create":
-            what = (
+            removed = (
                 "files that are there are removed before the run, so that each is made; fio would open them"
             )
-            problems.notice(job.place, f"[{job.name}]: {what}")
+            problems.notice(job.place, f"[{job.name}]: {removed}")
             steps.append(self._format(job, structure, FormatSpec(delete=True, folders=True, files=False)))
         elif job.entries.lays_out and made < files:
             what = FormatSpec(delete=False, folders=True, files=True)
