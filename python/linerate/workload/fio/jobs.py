@@ -12,6 +12,7 @@ from linerate.workload.fio.options import SectionOptions
 from linerate.workload.fio.tables import find_keyword, nearest_keyword
 from linerate.workload.fio.values import Amount, JobValueError, filenames, time_s
 from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.url import in_dev
 
 _COPIES_MAX = 4096
 _SECTIONS_MAX = 4096
@@ -49,6 +50,8 @@ class FioJob:
     files: JobFiles
     copies: int
     stonewall: bool
+    wait_for: str | None
+    """The job that it waits for, by name."""
     runtime_s: float | None
     time_based: bool
     ramp_s: float
@@ -118,6 +121,7 @@ def _read_job(section: JobSection, options: SectionOptions) -> FioJob:
     files = _files(options, FILES_MAX if entries else _FILES_MAX)
     if entries is None:
         _check_order(options, files)
+        _check_fill(options, files)
     else:
         check_files(options, entries, _entry_files(files, load, copies))
     return FioJob(
@@ -129,6 +133,7 @@ def _read_job(section: JobSection, options: SectionOptions) -> FioJob:
         files=files,
         copies=copies,
         stonewall=options.flag("stonewall"),
+        wait_for=options.text("wait_for", "") or None,
         runtime_s=options.value("runtime", time_s, 0.0) or None,
         time_based=_is_time_based(options),
         ramp_s=options.value("ramp_time", time_s, 0.0),
@@ -171,6 +176,16 @@ def _check_order(options: SectionOptions, files: JobFiles) -> None:
     if number > 1 and options.text("file_service_type", "roundrobin") != "roundrobin":
         reason = "every file of a job has its own queue"
         options.refuse("file_service_type", reason, "leave it out, or write file_service_type=roundrobin")
+
+
+def _check_fill(options: SectionOptions, files: JobFiles) -> None:
+    """A device has an end, which its size says; a file system is full only once it has said so."""
+    if not options.is_on("fill_device"):
+        return
+    is_device = files.names is not None and all(in_dev(name) for name in files.names)
+    if not is_device or any(name in options for name in ("size", "filesize", "io_size")):
+        reason = "a run ends after a time or an amount, not with an error of a full file system"
+        options.refuse("fill_device", reason, "write size= instead")
 
 
 def _files(options: SectionOptions, most: int) -> JobFiles:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from linerate.workload.fio.options import SectionOptions
+from linerate.workload.fio.options import ONLY_READS, SectionOptions
 from linerate.workload.fio.refused import (
     ASYNCHRONOUS,
     ENGINE_NAMES,
@@ -32,6 +32,7 @@ from linerate.workload.spec import RATE_IOPS_MAX, PlaceDistribution, SizeMix, Si
 _DEPTH_MAX = 65_536
 _IOS_PER_PLACE_MAX = 1 << 20
 _DEFAULT_BYTES = 4096
+_RATIO_MAX = 512.0
 _DIRECTIONS = {
     "read": (True, False, False),
     "write": (False, True, False),
@@ -115,7 +116,6 @@ def read_load(options: SectionOptions) -> JobLoad:
     elif number:
         skip_bytes = options.value("rw", lambda text: _skip_bytes(text, options), 0)
     rates = _rates(options, (read_sizes, write_sizes), (read_percent > 0, read_percent < 100))
-    compressed = options.value("buffer_compress_percentage", percent, 0.0)
     return JobLoad(
         read_percent=read_percent,
         random_percent=random_percent,
@@ -131,7 +131,7 @@ def read_load(options: SectionOptions) -> JobLoad:
         process=options.value("rate_process", _process, "deterministic"),
         think_time=_think_time(options, depth, has_rate=any(rates)),
         verify=read_verify(options, reads=read_percent > 0, writes=read_percent < 100),
-        compression_ratio=_compression_ratio(compressed),
+        compression_ratio=_compression_ratio(options),
         direct=_direct(options),
         durable=_durable(options),
     )
@@ -198,9 +198,31 @@ def _align_bytes(options: SectionOptions, sizes: tuple[Sizes, Sizes], skip_bytes
     return least if varied else None
 
 
-def _compression_ratio(compressed: float) -> float | None:
+def _compression_ratio(options: SectionOptions) -> float | None:
     """100 % is as much as the data plane can do."""
-    return min(100 / (100 - compressed), 512.0) if 0 < compressed < 100 else 512.0 if compressed else None
+    compressed = options.value("buffer_compress_percentage", percent, 0.0)
+    if options.only_reads:
+        for name in ("buffer_compress_percentage", "buffer_pattern", "zero_buffers"):
+            if options.is_on(name):
+                options.notice(name, ONLY_READS)
+        return None
+    if options.flag("zero_buffers"):
+        what = "write data compresses 512:1, and no two pages are equal; fio writes zeros"
+        options.notice("zero_buffers", what)
+        return _RATIO_MAX
+    if "buffer_pattern" in options and compressed:
+        what = "the part of a block that compresses is zeros, not the pattern"
+        options.notice("buffer_pattern", what)
+    elif "buffer_pattern" in options:
+        reason = "the data pattern cannot be chosen: write data is random, or compressible"
+        options.refuse("buffer_pattern", reason, "leave it out, or write buffer_compress_percentage=")
+    return (
+        min(100 / (100 - compressed), _RATIO_MAX)
+        if 0 < compressed < 100
+        else _RATIO_MAX
+        if compressed
+        else None
+    )
 
 
 def _direct(options: SectionOptions) -> bool:
@@ -211,6 +233,11 @@ def _direct(options: SectionOptions) -> bool:
 
 def _durable(options: SectionOptions) -> bool:
     found = options.value("sync", word_of(_SYNC), False)
+    if options.only_reads:
+        for name in ("sync", "fsync", "fdatasync"):
+            if options.is_on(name):
+                options.notice(name, ONLY_READS)
+        return False
     for name in ("fsync", "fdatasync"):
         number = options.number(name, 0, 0, 1 << 31)
         if number > 1:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from linerate.workload.fio.lexer import JobOption, JobSection
+from linerate.workload.fio.refused import OF_WRITES
 from linerate.workload.fio.tables import JobEffect, JobKeyword, find_keyword
 from linerate.workload.fio.values import (
     Amount,
@@ -18,6 +19,7 @@ from linerate.workload.fio.values import (
 )
 from linerate.workload.problems import Problems
 
+ONLY_READS = "changes nothing here: the job only reads"
 T = TypeVar("T")
 Parts = Callable[[str], tuple[str, str]]
 
@@ -47,9 +49,17 @@ class SectionOptions:
             accepted = (
                 f"leave it out, or write {row.name}={row.harmless[0]}" if row.harmless else "leave it out"
             )
-            self.refuse(row.name, row.meaning, accepted)
+            if row.name in OF_WRITES and self.only_reads:
+                self.notice(row.name, ONLY_READS)
+            else:
+                self.refuse(row.name, row.meaning, accepted)
         elif row.effect is JobEffect.NONE and not row.silent:
             self._problems.notice(option.place, f"{option.text}: no effect, {row.meaning}")
+
+    @property
+    def only_reads(self) -> bool:
+        """rw= has no writes."""
+        return self.text("rw", "read").partition(":")[0].strip() in ("read", "randread")
 
     def refuse(self, name: str, reason: str, accepted: str) -> None:
         """Notes that a keyword is not supported as it is written here."""

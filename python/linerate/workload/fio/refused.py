@@ -17,12 +17,10 @@ UNLESS = (
     ("serialize_overlap", _OFF, "I/Os that overlap are not put in order"),
     ("bs_unaligned", _OFF, "sizes and places are multiples of blocks"),
     ("bs_is_seq_rand", _OFF, "sizes do not depend on whether an I/O is random"),
-    ("fill_device", _OFF, "a run ends after a time or an amount, not with an error of a full device"),
     ("file_append", _OFF, "files are not written behind their end"),
     ("offset_align", _OFF, "an offset is used as it is written"),
     ("create_only", _OFF, "files are made by the run that uses them"),
     ("pre_read", _OFF, "files are not read before the run; ramp_time= warms up"),
-    ("zero_buffers", _OFF, "write data is random; zeros would be stored as nothing by many arrays"),
     ("dedupe_percentage", _OFF, "duplicate data is not generated"),
     ("ignore_error", ("none",), "errors are counted, never ignored"),
     ("lockfile", ("none",), "files are not locked between jobs"),
@@ -46,13 +44,18 @@ UNLESS = (
 )
 """Keyword, the values that change nothing, and the reason to refuse others."""
 
+OF_WRITES = {"dedupe_percentage", "dedupe_mode", "dedupe_working_set_percentage", "dedupe_global"} | {
+    *("buffer_compress_chunk", "write_barrier", "sync_file_range", "write_hint"),
+}
+"""Keywords of these and of `REASONS` that concern writes alone: a job that only reads may have them."""
+
 REASONS = {
     "trace replay is not supported": (
         *("read_iolog", "read_iolog_chunked", "replay_time_scale", "replay_skip", "merge_blktrace_file"),
         *("merge_blktrace_scalars", "merge_blktrace_iters"),
     ),
     "the data pattern cannot be chosen: write data is random, or compressible": (
-        *("buffer_pattern", "buffer_compress_chunk", "dedupe_mode", "dedupe_working_set_percentage"),
+        *("buffer_compress_chunk", "dedupe_mode", "dedupe_working_set_percentage"),
         *("dedupe_global",),
     ),
     "a run ends after a time or an amount, not when it is steady": (
@@ -67,7 +70,6 @@ REASONS = {
     ),
     "blocks are not trimmed": ("trim_verify_zero", "trim_backlog", "trim_backlog_batch"),
     "jobs are not kept in proportion; streams of a TOML file have shares": ("flow_id", "flow_sleep"),
-    "a job waits for all jobs before it or for none: write stonewall": ("wait_for",),
     "a run has the user and the control group of its process": (
         *("uid", "gid", "cgroup", "cgroup_weight", "cgroup_nodelete"),
     ),

@@ -30,7 +30,9 @@ _RANDOM_MAP = "random places may repeat before all have been used, as with noran
 
 def steps_of(jobs: Sequence[FioJob], overrides: Overrides, problems: Problems) -> list[PlanStep]:
     """The steps of all jobs in order; empty after a problem was noted."""
-    groups = list(_groups(jobs))
+    groups = list(_groups(jobs, problems))
+    if problems.errors:
+        return []
     if len(groups) > RUNS_MAX:
         problems.error(groups[-1][0].place, f"{len(groups):,} runs; at most {RUNS_MAX:,}", "split the file")
         return []
@@ -64,16 +66,35 @@ def _entry_steps(jobs: Sequence[FioJob], entries: EntrySteps, problems: Problems
     return entries.steps_of(jobs[0], problems)
 
 
-def _groups(jobs: Sequence[FioJob]) -> Iterator[list[FioJob]]:
+def _groups(jobs: Sequence[FioJob], problems: Problems) -> Iterator[list[FioJob]]:
     """Jobs up to the next that waits for all before it."""
     group: list[FioJob] = []
+    ended: set[str] = set()
     for job in jobs:
-        if job.stonewall and group:
+        if _waits(job, group, ended, problems) or (group and job.stonewall):
             yield group
+            ended |= {one.name for one in group}
             group = []
         group.append(job)
     if group:
         yield group
+
+
+def _waits(job: FioJob, group: Sequence[FioJob], ended: set[str], problems: Problems) -> bool:
+    """Whether wait_for= of a job is what stonewall is: it waits for all jobs that run before it."""
+    running = {one.name for one in group}
+    if job.wait_for is None or (group and job.stonewall and job.wait_for in running):
+        return False
+    if running == {job.wait_for}:
+        return True
+    if job.wait_for in running:
+        others = ", ".join(sorted(running - {job.wait_for}))
+        what = f"wait_for={job.wait_for} is not supported: {others} would still run"
+        problems.error(job.place, f"[{job.name}]: {what}", "write stonewall, or put the job behind those")
+    elif job.wait_for not in ended:
+        what = f"wait_for={job.wait_for}: no job before it has this name"
+        problems.error(job.place, f"[{job.name}]: {what}", "put the job that it waits for before it")
+    return False
 
 
 def _step(

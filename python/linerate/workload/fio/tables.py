@@ -151,6 +151,14 @@ _DOES = (
     JobKeyword("randseed", "number", "seed of the run", "1"),
     JobKeyword("norandommap", "0 or 1", "random places may repeat, as they always do here", "0", alone=True),
     JobKeyword("buffer_compress_percentage", "percent", "write data compresses by that much", "0"),
+    JobKeyword(
+        "zero_buffers", "0 or 1", "1: write data compresses 512:1, as much as it can here", "0", alone=True
+    ),
+    JobKeyword(
+        "buffer_pattern", "with buffer_compress_percentage", "refused without: write data is random otherwise"
+    ),
+    JobKeyword("fill_device", "1 with a device", "a pass ends with the device", "0", ("fill_fs",)),
+    JobKeyword("wait_for", "name", "as stonewall, where the job waits for all that are before it"),
     JobKeyword("continue_on_error", "none, all, 0, 1", "none: the first I/O error ends the run", "none"),
     JobKeyword("exec_prerun", "command", "run before the run"),
     JobKeyword("exec_postrun", "command", "run after the run"),
@@ -215,7 +223,6 @@ _NONE = {
 }
 _ALIASES = {
     "bs_unaligned": ("blocksize_unaligned",),
-    "fill_device": ("fill_fs",),
     "iodepth_batch": ("iodepth_batch_submit",),
     "iodepth_batch_complete_min": ("iodepth_batch_complete",),
     "mem": ("iomem",),
@@ -228,7 +235,7 @@ _ALIASES = {
 }
 _SILENT = (_OUTPUT, _LOGS, _CLOCK, _MEMORY, _VERIFYING, _WITH_THINKTIME)
 _ALONE = {"group_reporting", "new_group", "thread", "exitall", "exitall_on_error", "refill_buffers"} | {
-    *("userspace_reap", "fixedbufs", "registerfiles", "sqthread_poll", "hipri", "zero_buffers"),
+    *("userspace_reap", "fixedbufs", "registerfiles", "sqthread_poll", "hipri"),
     *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "nowait", "nonvectored"),
 }
 

@@ -45,8 +45,7 @@ class EntrySteps:
             problems.notice(job.place, f"[{job.name}]: {removed}")
             steps.append(self._format(job, structure, FormatSpec(delete=True, folders=True, files=False)))
         elif job.entries.lays_out and made < files:
-            what = FormatSpec(delete=False, folders=True, files=True)
-            steps.append(self._format(job, structure, what))
+            steps.append(self._format(job, structure, FormatSpec(delete=False, folders=True, files=True)))
         where = os.path.join(structure.anchor, _FOLDER)
         problems.notice(job.place, f"[{job.name}]: its files are {where}/vdb_f0001.file and so on")
         left = {"create": files, "delete": max(made - files, 0)}
