@@ -13,6 +13,7 @@ from linerate.analysis import check_run, summarise
 from linerate.analysis.rules import RUN_RULES, STEP_RULES
 from linerate.results import Finding, RunDirectory, RunWriter, TimedEvent, WorkloadSource, files
 from linerate.results.manifest import FactValue
+from linerate.workload.plan import UNTIL_DONE_S
 
 from tests.support.samples.path_run import PathLoad, Way, make_path_run
 from tests.support.samples.synthetic import (
@@ -69,6 +70,7 @@ CASES = [
     Case("too-short", "note", replace(SOUND, intervals=6)),
     Case("too-short", "caution", replace(SOUND, intervals=30, spec={"elapsed_s": 60.0})),
     Case("too-short", "note", replace(SOUND, intervals=30)),
+    Case("too-short", "note", replace(SOUND, intervals=30, spec={"elapsed_s": UNTIL_DONE_S})),
     Case("too-few-intervals", "note", replace(SOUND, intervals=4)),
     Case("not-steady", "caution", replace(SOUND, jitter=0.8, intervals=20)),
     Case("not-steady", "caution", replace(SOUND, trend=0.6)),

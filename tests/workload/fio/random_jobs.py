@@ -28,7 +28,7 @@ _VALUES: dict[str, Sequence[str]] = {
     "file_service_type": ("roundrobin", "sequential", "random", "zipf:1.2"),
     "create_on_open": ("0", "1"),
     "fsync": ("0", "1", "16"),
-    "zero_buffers": ("", "1"),
+    "zero_buffers": ("0",),
     "buffer_compress_percentage": ("50",),
     "filename": ("x", "x:y", "z-${LINERATE_TEST_NAME}", "${LINERATE_TEST_NAME}${LINERATE_TEST_NAME}"),
     "description": ("some words", "a % b", "-x --y"),

@@ -10,6 +10,7 @@ from linerate.analysis.rules.base import Doubt, StepRule, StepView, caution, not
 from linerate.analysis.steady import RANGE_PERCENT_MAX, ROUNDS, SLOPE_PERCENT_MAX, SteadyState, steady_state
 from linerate.analysis.summary import NS_PER_MS
 from linerate.plural import plural
+from linerate.workload.plan import UNTIL_DONE_S
 
 BRIEF_S = 60.0  # the round of the SNIA test
 ENDED_EARLY = 0.9  # of the time that was asked for
@@ -23,9 +24,10 @@ def _too_short(step: StepView) -> Iterator[Doubt]:
     """A short run was asked for: that is told once, and is no doubt. One that ended before its time is one."""
     seconds = step.summary.seconds
     asked_s = float(step.spec.get("elapsed_s") or 0.0)
+    ends_when_done = asked_s >= UNTIL_DONE_S
     if not step.summary.intervals:
         yield void("no interval was measured", "lengthen elapsed, or look at why the step ended")
-    elif seconds < ENDED_EARLY * asked_s:
+    elif seconds < ENDED_EARLY * asked_s and not ends_when_done:
         yield caution(
             f"the step ended after {seconds:.3g} s of {asked_s:g} s",
             f"the averages leave out the last {100 * (1 - seconds / asked_s):.0f} % of the time",
@@ -37,7 +39,9 @@ def _too_short(step: StepView) -> Iterator[Doubt]:
         )
         yield note(
             f"short: {seconds:.3g} s were measured{differ}",
-            f"set elapsed to {BRIEF_S:g} s or more for a figure to publish",
+            f"give it work for {BRIEF_S:g} s or more for a figure to publish"
+            if ends_when_done
+            else f"set elapsed to {BRIEF_S:g} s or more for a figure to publish",
         )
 
 

@@ -207,9 +207,8 @@ def _compression_ratio(options: SectionOptions) -> float | None:
                 options.notice(name, ONLY_READS)
         return None
     if options.flag("zero_buffers"):
-        what = "write data compresses 512:1, and no two pages are equal; fio writes zeros"
-        options.notice("zero_buffers", what)
-        return _RATIO_MAX
+        reason = "write data cannot be zeros, which many arrays do not store"
+        options.refuse("zero_buffers", reason, "leave it out, or write buffer_compress_percentage=100")
     if "buffer_pattern" in options and compressed:
         what = "the part of a block that compresses is zeros, not the pattern"
         options.notice("buffer_pattern", what)

@@ -152,7 +152,7 @@ _DOES = (
     JobKeyword("norandommap", "0 or 1", "random places may repeat, as they always do here", "0", alone=True),
     JobKeyword("buffer_compress_percentage", "percent", "write data compresses by that much", "0"),
     JobKeyword(
-        "zero_buffers", "0 or 1", "1: write data compresses 512:1, as much as it can here", "0", alone=True
+        "zero_buffers", "0 or 1", "1 only for jobs that read: write data cannot be zeros", "0", alone=True
     ),
     JobKeyword(
         "buffer_pattern", "with buffer_compress_percentage", "refused without: write data is random otherwise"
