@@ -110,6 +110,34 @@ def test_files_are_copied_to_a_share_and_moved_back_and_their_data_are_checked(
     assert len([path for path in here.rglob("*") if path.is_file()]) == 12
 
 
+@pytest.mark.long
+@pytest.mark.timeout(240)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # dask leaves some closing to the garbage collector
+def test_two_hosts_make_use_and_remove_one_structure(tmp_path: Path, server: Samba) -> None:
+    """What one of them has made or removed is no error of the other, and is counted once."""
+    operations = ("read", "delete", "rmdir", "mkdir", "create", "write")
+    general, fsd, _ = HEAD.splitlines()
+    text = f"{general}\nhd=one,system=localhost\nhd=two,system=localhost\n{fsd},shared=yes\n"
+    text += "fwd=default,fsd=fsd1,xfersize=4k,threads=4\n"
+    for word in operations:
+        once = ",fileselect=once" if word in ("read", "write") else ""
+        text += f"fwd={word},operation={word}{once}\n"
+    text += f"rd=clean,fwd=read,format=(clean,only),{END}\nrd=make,fwd=read,format=(restart,only),{END}\n"
+    text += "".join(f"rd={word},fwd={word},{END}\n" for word in operations)
+    local = _run(tmp_path / "here", FORMAT, str(tmp_path / "anchor"))
+    assert local.returncode == 0, local.stderr
+    done = _run(tmp_path / "there", text, server.url("hosts"))
+    assert done.returncode == 0, done.stderr
+    assert _tree(server.path("hosts")) == _tree(tmp_path / "anchor")
+    counts = _counts(tmp_path / "there")
+    assert sum(errors for _, _, errors in counts.values()) == 0
+    made = [counts["format_for_make", f"format {word}"][0] for word in ("mkdir", "create")]
+    used = [counts[word, f"{word} {word}"][0] for word in ("delete", "rmdir", "mkdir", "create")]
+    assert (made, used) == ([6, 12], [12, 6, 6, 12])
+    size = sum(bytes_ or 0 for bytes_ in _tree(tmp_path / "anchor").values())
+    assert counts["read", "read read"][1] == counts["write", "write write"][1] == size
+
+
 def test_a_format_makes_on_the_share_what_was_asked_and_leaves_the_rest(
     tmp_path: Path, server: Samba
 ) -> None:

@@ -119,8 +119,7 @@ impl FileThread<'_> {
             }
             self.path.clear();
             self.path.push_str(&tree.folders[place as usize].path);
-            let make = || self.files.own.make_folder(Path::new(&self.path));
-            if self.timed_once(FileOp::Mkdir, None, make).is_some() {
+            if self.make_named_folder(None).is_some() {
                 tree.set_folder(folder, true);
             }
         }

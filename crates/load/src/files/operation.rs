@@ -104,19 +104,14 @@ impl<'a> FileThread<'a> {
         self.counted(op, (bytes, intended), span, result)
     }
 
-    /// The same for a change of a folder. Another host that shares the structure may have made it: it is not counted then.
-    pub(super) fn timed_once(
-        &self,
-        op: FileOp,
-        intended: Option<u64>,
-        call: impl FnOnce() -> io::Result<()>,
-    ) -> Option<()> {
-        let (span, result) = self.carried_out(call);
-        let sign = if op == FileOp::Mkdir { ErrorKind::AlreadyExists } else { ErrorKind::NotFound };
-        if self.tree.was_done(&result, sign) {
+    /// Makes the folder whose path is at hand. Another host that shares the structure may have made it: it is there then,
+    /// and not counted. None: it failed, which is counted.
+    pub(super) fn make_named_folder(&self, intended: Option<u64>) -> Option<()> {
+        let (span, result) = self.carried_out(|| self.files.own.make_folder(Path::new(&self.path)));
+        if self.tree.was_done(&result, ErrorKind::AlreadyExists) {
             return Some(());
         }
-        self.counted(op, (0, intended), span, result)
+        self.counted(FileOp::Mkdir, (0, intended), span, result)
     }
 
     /// Makes a call and tells what happened besides. Returns the instants of its begin and end too.
@@ -232,7 +227,7 @@ impl<'a> FileThread<'a> {
             FileOp::Mkdir => {
                 tree.existing_folders() == tree.folders.len() as u64 && !others(&[FileOp::Rmdir])
             }
-            FileOp::Rmdir => tree.existing_folders() == 0 && !others(&[FileOp::Mkdir]),
+            FileOp::Rmdir => tree.existing_own_folders() == 0 && !others(&[FileOp::Mkdir]),
             FileOp::Create => tree.existing_files() >= tree.file_count() && !others(&[FileOp::Delete]),
             _ => tree.existing_files() == 0 && !others(&[FileOp::Create, FileOp::Write]),
         };
@@ -327,9 +322,13 @@ impl<'a> FileThread<'a> {
         };
         self.path.clear();
         self.path.push_str(&tree.folders[folder as usize].path);
-        let at = Path::new(&self.path);
-        let call = || if makes { self.files.own.make_folder(at) } else { self.files.own.remove_folder(at) };
-        if self.timed_once(self.work.operation, intended, call).is_some() {
+        let remove = || self.files.own.remove_folder(Path::new(&self.path));
+        let changed = if makes {
+            self.make_named_folder(intended)
+        } else {
+            self.timed(FileOp::Rmdir, (0, intended), remove)
+        };
+        if changed.is_some() {
             tree.set_folder(folder, makes);
         }
         tree.release_folder(tree.parent(folder));
@@ -340,7 +339,8 @@ impl<'a> FileThread<'a> {
     /// Claims a folder and the one above it if the folder can be made or removed.
     fn claim_change(&self, folder: u32, makes: bool) -> bool {
         let (tree, above) = (self.tree, self.tree.parent(folder));
-        if tree.folder_exists(Some(folder)) == makes || !tree.claim_folder(Some(folder)) {
+        let is_mine = makes || tree.is_own_folder(folder);
+        if !is_mine || tree.folder_exists(Some(folder)) == makes || !tree.claim_folder(Some(folder)) {
             return false;
         }
         if tree.claim_folder(above) {

@@ -32,6 +32,8 @@ pub(super) const CONTROL_FILE: &str = "vdb_control.file";
 pub(super) struct Folder {
     pub(super) path: Box<str>,
     parent: Option<u32>,
+    /// The number of the folder of the first level that it is in, or is.
+    top: u32,
     exists: AtomicBool,
     /// A thread makes or removes it, or something in it.
     busy: AtomicBool,
@@ -65,6 +67,7 @@ pub(super) struct Tree {
     next_folder: AtomicU64,
     existing_files: AtomicU64,
     existing_folders: AtomicU64,
+    existing_own_folders: AtomicU64,
 }
 
 impl Tree {
@@ -98,6 +101,7 @@ impl Tree {
             next_folder: AtomicU64::new(0),
             existing_files: AtomicU64::new(0),
             existing_folders: AtomicU64::new(0),
+            existing_own_folders: AtomicU64::new(0),
         };
         tree.add_folders(spec, None, 1);
         let file = || File { size: AtomicU64::new(ABSENT), users: AtomicU32::new(0) };
@@ -125,7 +129,8 @@ impl Tree {
             let path = format!("{above}/vdb.{depth}_{width}.dir").into();
             let (exists, busy, entries) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU32::new(0));
             let index = self.folders.len() as u32;
-            self.folders.push(Folder { path, parent, exists, busy, entries });
+            let top = parent.map_or(width, |above| self.folders[above as usize].top);
+            self.folders.push(Folder { path, parent, top, exists, busy, entries });
             if depth == spec.depth || spec.files_in == FilesIn::All {
                 self.file_folders.push(index);
             }
@@ -200,6 +205,11 @@ impl Tree {
         self.host_part.is_none_or(|part| part.has(place))
     }
 
+    /// Whether this host removes a folder: hosts that share a structure divide those of the first level, with all below.
+    pub(super) fn is_own_folder(&self, folder: u32) -> bool {
+        self.is_own(self.folders[folder as usize].top)
+    }
+
     /// Number of files, in use or not.
     pub(super) fn all_files(&self) -> u32 {
         self.files.len() as u32
@@ -233,6 +243,11 @@ impl Tree {
     /// Folders that exist.
     pub(super) fn existing_folders(&self) -> u64 {
         self.existing_folders.load(Relaxed)
+    }
+
+    /// Folders that exist and that this host removes.
+    pub(super) fn existing_own_folders(&self) -> u64 {
+        self.existing_own_folders.load(Relaxed)
     }
 
     /// Writes the path of a file into `path`.
@@ -320,11 +335,14 @@ impl Tree {
             return;
         }
         let above = one.parent.map(|parent| parent as usize);
+        let counted = u64::from(self.is_own_folder(folder));
         if exists {
             self.existing_folders.fetch_add(1, Relaxed);
+            self.existing_own_folders.fetch_add(counted, Relaxed);
             above.map(|parent| self.folders[parent].entries.fetch_add(1, Relaxed));
         } else {
             self.existing_folders.fetch_sub(1, Relaxed);
+            self.existing_own_folders.fetch_sub(counted, Relaxed);
             above.map(|parent| self.folders[parent].entries.fetch_sub(1, Relaxed));
         }
     }

@@ -41,7 +41,7 @@ READING: frozenset[FileOp] = frozenset({"read", "getattr", "access", "open", "cl
 class HostPart(FrozenSpec):
     """The part of a structure that belongs to one of the hosts that share it: every `of`-th file, from `number` on.
 
-    Folders are made and removed by the host that comes first.
+    Folders are made by the host that comes first; hosts divide those of the first level when they remove.
     """
 
     number: NonNegativeInt

@@ -196,10 +196,11 @@ each structure has a part for each host (`one/fsd1`). A host that writes looks a
 - **A shared FSD** of n hosts is divided by files: a host makes, reads, writes and deletes every n-th file and no other,
   in the order of the `hd=` lines. `totalsize` and `workingsetsize` are divided by n. These are the hosts that use the
   FSD in the RD; in vdbench they are all hosts of the file, and files of hosts without work are left out.
-- **Folders** of a shared FSD are made and removed by the host that comes first, and counted there. Files that other
-  hosts make during a run are not known: an `rmdir` of their folder fails, and is an error.
+- **Folders** of a shared FSD are made by the host that comes first, and counted there. For `rmdir` hosts divide the
+  folders of the first level with all below. Files and folders that other hosts make or remove during a run are not
+  known: an `rmdir` of a folder with such a file fails, and is an error.
 - **A format** of a shared FSD either removes or makes, as in vdbench: `format=(clean,only)`, then
-  `format=(restart,only)`. With `clean` hosts divide the folders of the first level. Each host has the format's threads.
+  `format=(restart,only)`. With `clean` hosts divide the folders as for `rmdir`. Each host has the format's threads.
 - **Threads** of an FWD are divided by its hosts too, rounded down. If a host would get none, the file is refused;
   vdbench gives it one.
 - **fwdrate** is divided evenly by the hosts that have an FWD in the RD. With `skew=` all FWDs need the same hosts.
