@@ -126,9 +126,17 @@ fn what_cannot_be_opened_is_explained() {
     fs::write(&small, vec![0; 5000]).unwrap();
     let missing = dir.path().join("missing");
     let half = json!({"sizes": {"kind": "mix", "parts": [[1000, 100]]}});
+    let (below, circle, socket) = (small.join("file"), dir.path().join("circle"), dir.path().join("socket"));
+    std::os::unix::fs::symlink(&circle, &circle).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let long = dir.path().join("x".repeat(300));
     for (file, streams, expected) in [
         (volume(&missing, &json!({})), json!({}), "check the path"),
         (volume(dir.path(), &json!({})), json!({}), "is a directory"),
+        (volume(&below, &json!({})), json!({}), "a part of this path is a file"),
+        (volume(&circle, &json!({})), json!({}), "correct the path"),
+        (volume(&long, &json!({})), json!({}), "correct the path"),
+        (volume(&socket, &json!({})), json!({}), "is neither a file nor a block device"),
         (volume(&small, &json!({"size_bytes": 8192})), json!({}), "too few"),
         (volume(&small, &json!({"first_byte": 8192})), json!({}), "too few"),
         (volume(&small, &json!({"first_byte": 100})), json!({}), "not a multiple of the block size"),

@@ -16,6 +16,9 @@ pub(crate) const ARRAY: &str = "array";
 const DEV: &str = "/dev";
 /// As many symbolic links as the kernel follows.
 const LINKS_MAX: usize = 40;
+/// Errors of Linux that [`io::ErrorKind`] does not name.
+const ELOOP: i32 = 40;
+const ENAMETOOLONG: i32 = 36;
 
 /// The open files of a worker.
 #[derive(Debug, Default)]
@@ -56,9 +59,7 @@ impl Files {
             lock: false,
             size_bytes: wanted.filter(|_| spec.create),
         };
-        if path.is_dir() {
-            return Err(OpenError::new(Blame::User, format!("{} is a directory", path.display())));
-        }
+        refuse_other_than_files(path)?;
         refuse_plain_file_in_dev(path, spec.create)?;
         let handle = driver.open(path, &options).map_err(|error| explain(path, &error, spec))?;
         let capacity_bytes = driver.file_size(handle).map_err(|error| explain(path, &error, spec))?;
@@ -211,6 +212,17 @@ fn logical_block_bytes(device: u64) -> Option<u32> {
         .and_then(|text| text.trim().parse().ok())
 }
 
+/// To open a pipe waits for its other end, and a terminal has no blocks.
+fn refuse_other_than_files(path: &Path) -> Result<(), OpenError> {
+    let Ok(found) = fs::metadata(path).map(|metadata| metadata.file_type()) else { return Ok(()) };
+    let what = match found {
+        _ if found.is_file() || found.is_block_device() => return Ok(()),
+        _ if found.is_dir() => "is a directory",
+        _ => "is neither a file nor a block device",
+    };
+    Err(OpenError::new(Blame::User, format!("{} {what}", path.display())))
+}
+
 /// What to do about a file that cannot be opened.
 fn explain(path: &Path, error: &io::Error, spec: &VolumeSpec) -> OpenError {
     let path = path.display();
@@ -220,7 +232,16 @@ fn explain(path: &Path, error: &io::Error, spec: &VolumeSpec) -> OpenError {
         io::ErrorKind::InvalidInput if spec.direct => {
             (Blame::User, "; this file system has no direct I/O: set direct to false")
         }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            (Blame::User, "; give a file on another file system, or only read")
+        }
+        io::ErrorKind::NotADirectory => (Blame::User, "; a part of this path is a file"),
+        io::ErrorKind::ExecutableFileBusy => (Blame::User, "; it is a program that runs: give another file"),
+        io::ErrorKind::ResourceBusy => (Blame::User, "; unmount it or stop what uses it, or give another"),
         io::ErrorKind::StorageFull => (Blame::Host, "; make room for it"),
+        _ if matches!(error.raw_os_error(), Some(ELOOP | ENAMETOOLONG)) => {
+            (Blame::User, "; correct the path")
+        }
         _ => (Blame::Host, ""),
     };
     OpenError::new(blame, format!("cannot open {path}: {error}{advice}"))

@@ -198,13 +198,13 @@ impl Group {
     }
 
     /// Stripes before this one agree. A superblock may say so after a flush that begins later.
-    pub(super) fn agreeing(&self) -> u64 {
+    fn agreeing(&self) -> u64 {
         let saved = self.meta.borrow().initialised;
         self.write_intent.next_unsynced(saved).unwrap_or(self.geometry.stripes)
     }
 
     /// The next superblock says that these stripes agree; the members were flushed.
-    pub(super) fn set_initialised(&self, stripes: u64) {
+    fn set_initialised(&self, stripes: u64) {
         let initialised = &mut self.meta.borrow_mut().initialised;
         *initialised = stripes.max(*initialised);
     }

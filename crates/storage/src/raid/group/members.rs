@@ -181,10 +181,8 @@ impl Group {
     }
 
     /// No writer is in progress. All writes are flushed. Then one superblock lists the remaining members, begins a new
-    /// epoch of the journal, clears the flags of regions whose stripes are consistent, and says how many stripes are
-    /// initialised.
+    /// epoch of the journal, and clears the flags of regions whose stripes are consistent.
     pub(super) async fn settle_once(self: &Rc<Self>) {
-        let agreeing = self.agreeing();
         self.flush_members().await;
         if self.has_failed.get() {
             return;
@@ -193,7 +191,6 @@ impl Group {
         let out = self.out();
         let is_journaled = self.geometry.has_parity() && (out > 0 || self.options.is_always_journaled);
         self.is_journaled.set(is_journaled);
-        self.set_initialised(agreeing);
         {
             let mut meta = self.meta.borrow_mut();
             meta.epoch += 1;
