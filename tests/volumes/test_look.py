@@ -86,6 +86,20 @@ def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
     assert look(tmp_path)[0].state is VolumeState.UNREAD
 
 
+def test_what_has_no_blocks_and_what_leads_nowhere_are_refused(tmp_path: Path) -> None:
+    pipe, circle = tmp_path / "pipe", tmp_path / "circle"
+    os.mkfifo(pipe)
+    circle.symlink_to(circle)
+    for path, said, hint in (
+        (pipe, "pipe is neither a file nor a block device", "give one of these"),
+        (Path("/dev/zero"), "/dev/zero is neither a file nor a block device", "give one of these"),
+        (circle, "circle: Too many levels of symbolic links", "correct the path"),
+    ):
+        with pytest.raises(UserError, match=said) as caught:
+            look(path)
+        assert caught.value.hint == hint
+
+
 def test_a_locked_file_is_in_use(tmp_path: Path) -> None:
     path = make(tmp_path / "locked")
     with path.open("rb") as file:

@@ -185,10 +185,14 @@ def _local(volume: VolumeSpec, glance: _Glance) -> Look:
             "a file of a share smb://host/share/file",
         ) from error
     except OSError as error:
-        raise RefusedError(
-            f"volume {volume.name}: {path}: {error.strerror or error}", "run as a user who may open it"
-        ) from error
+        may_not = isinstance(error, PermissionError)
+        hint = "run as a user who may open it" if may_not else "correct the path"
+        raise RefusedError(f"volume {volume.name}: {path}: {error.strerror or error}", hint) from error
     is_block = stat.S_ISBLK(found.st_mode)
+    if not (is_block or stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        raise RefusedError(
+            f"volume {volume.name}: {path} is neither a file nor a block device", "give one of these"
+        )
     uses = uses_of_file(found.st_dev, found.st_ino, glance.machine)
     if is_block:
         number = os.major(found.st_rdev), os.minor(found.st_rdev)

@@ -227,6 +227,7 @@ fn refuse_other_than_files(path: &Path) -> Result<(), OpenError> {
 fn explain(path: &Path, error: &io::Error, spec: &VolumeSpec) -> OpenError {
     let path = path.display();
     let (blame, advice) = match error.kind() {
+        io::ErrorKind::NotFound if spec.create => (Blame::User, "; its folder is not there: make it first"),
         io::ErrorKind::NotFound => (Blame::User, "; check the path; --create with a size makes a file"),
         io::ErrorKind::PermissionDenied => (Blame::User, "; run as a user who may open it"),
         io::ErrorKind::InvalidInput if spec.direct => {
