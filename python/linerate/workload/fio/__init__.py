@@ -3,7 +3,8 @@
 Open this file first. The stages, each in a file of its own: `lexer` (lines to sections of `keyword=value`), `tables`
 and `refused` (the keywords as data), `values` (sizes, times, lists), `jobs` (sections with defaults as typed jobs),
 `parts` (which part of which file each copy uses), `volumes` (volumes and streams) and `runs` (jobs at the same time
-as the steps of a plan). `entries/` has the jobs that create, look up and delete files. docs/fio.md says which keywords do what; `documentation` makes it from the tables.
+as the steps of a plan). `entries/` has the jobs that create, look up and delete files. docs/fio.md says which keywords
+do what; `documentation` makes it from the tables.
 """
 
 from __future__ import annotations
