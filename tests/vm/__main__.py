@@ -40,8 +40,7 @@ def main(words: list[str]) -> NoReturn:
         sys.exit(int(IN_CI))
     image.made()
     installation.made()
-    two_at_once = ("-n2", "--dist=loadfile")
-    tests = ("-m", "pytest", "-m", "vm", *two_at_once, "tests/vm", "-v", "-rs", "--durations=0", *words)
+    tests = ("-m", "pytest", "-m", "vm", "tests/vm", "-v", "-rs", "--durations=0", *words)
     # This process becomes the one with whose end the namespaces end.
     os.execvpe(_CONTAINED[0], [*_CONTAINED, sys.executable, *tests], os.environ | {IN_NAMESPACES: "1"})
 

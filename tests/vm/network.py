@@ -6,11 +6,8 @@ stays when another is cut. This machine is .1 in each, the guest is .2.
 
 from __future__ import annotations
 
-import ctypes
-import os
 import subprocess
 
-_CLONE_NEWNET = 0x40000000
 CONTROL, SAN_A, SAN_B, ADMIN = NETS = (0, 1, 2, 3)
 QUEUES = {SAN_B: 2}
 """Pairs of queues of an adapter; others have one."""
@@ -34,13 +31,6 @@ def mac(net: int) -> str:
 def tap(net: int) -> str:
     """This machine's interface."""
     return f"tap{net}"
-
-
-def leave_for_new() -> None:
-    """Moves this thread, and what it starts from now on, into a network namespace of its own. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def connect() -> None:
