@@ -6,7 +6,8 @@ from typing import Any
 
 from linerate import _core
 from linerate.array import EmbeddedArray, eight_volumes
-from linerate.host import catalogue, parse_settings, with_session_settings
+from linerate.host import catalogue, parse_settings
+from linerate.host.session import with_session_settings
 from linerate.setting import Value
 from linerate.workload import RunSpec, SessionSpec, StreamSpec, VolumeSpec
 

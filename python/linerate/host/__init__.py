@@ -5,7 +5,7 @@ range, the names that Linux, Windows and the published studies use, and what it 
 a `HostTarget` (this host, or a network namespace) under a `HostJournal`; `restore` undoes what a journal holds,
 also after a crash. `HostSettings` holds settings from one set of values to the next, `serve` does so for a program
 elsewhere. `linux` turns the knobs; `windows` writes PowerShell. What an iSCSI session asks for at login is no
-knob of a host: `with_session_settings` puts it into a run.
+knob of a host: `session` puts it into a run. Nothing else here knows of runs, whose models take long to import.
 """
 
 from linerate.host.agent import serve
@@ -17,7 +17,6 @@ from linerate.host.journal import HostChange, HostJournal, read_journal
 from linerate.host.journal_index import default_journal, known_journals, state_folder
 from linerate.host.namespace import find_namespace, namespace_cookie
 from linerate.host.plan import HostPlan, PlannedSetting, iscsi_record, plan
-from linerate.host.session import with_session_settings
 from linerate.host.setting import Catalogue, HostSetting, Names, Scope, Where
 from linerate.host.target import HostTarget, inside
 from linerate.host.undo import Restored, restore
@@ -61,5 +60,4 @@ __all__ = [
     "undo_script",
     "unproven",
     "windows_refusals",
-    "with_session_settings",
 ]

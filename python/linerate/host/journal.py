@@ -19,17 +19,19 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any, Self
 
 from linerate.errors import HostError, UserError
 from linerate.host.journal_index import forget, remember
 from linerate.host.linux.knob import State
 from linerate.host.target import HostTarget, open_namespace
 from linerate.setting import Value
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SCHEMA = "linerate.host-journal/1"
 
@@ -68,7 +70,12 @@ class _Undone:
     number: int
 
 
-_CHANGE = TypeAdapter(HostChange)
+@cache
+def _change_reader() -> TypeAdapter[HostChange]:
+    """Most journals hold no change to read, and pydantic takes long to import."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(HostChange)
 
 
 class HostJournal:
@@ -258,7 +265,7 @@ def _parsed(entry: object) -> _Head | HostChange | _Undone:
         case {"schema": str(schema), "boot": str(boot)}:
             return _Head(schema, boot)
         case {"change": int(number), **fields}:
-            return _CHANGE.validate_python({**fields, "number": number})
+            return _change_reader().validate_python({**fields, "number": number})
         case {"undone": int(number)}:
             return _Undone(number)
     raise ValueError(entry)

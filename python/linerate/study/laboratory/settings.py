@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from linerate.errors import UserError, fault_text
 from linerate.host import catalogue as host_catalogue
-from linerate.host import with_session_settings
+from linerate.host.session import with_session_settings
 from linerate.san import Node, Port, Storage, Topology, beyond_kernel, misfits
 from linerate.settings import (
     LAN,
