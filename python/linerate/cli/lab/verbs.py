@@ -12,7 +12,6 @@ import typer
 
 from linerate.cli.job.flags import WaitForLab
 from linerate.cli.lab import address, faults
-from linerate.cli.study.laboratory import tell_waiting
 from linerate.errors import LinerateError, UserError
 
 if TYPE_CHECKING:
@@ -56,6 +55,7 @@ def up(
     json: _Json = False,
 ) -> None:
     """Bring up a virtual SAN; it stays until `linerate lab down`."""
+    from linerate.cli.study.laboratory import tell_waiting
     from linerate.lab import FabricChoice, Lab, protocol
     from linerate.lab.machine_lock import machine_lock
     from linerate.san import load_topology
@@ -212,6 +212,7 @@ def lan(
     json: Annotated[bool, typer.Option("--json", help="One JSON object per second.")] = False,
 ) -> None:
     """Send TCP traffic between two hosts and print the received rate every second."""
+    from linerate.cli.study.laboratory import tell_waiting
     from linerate.lab import Lab
     from linerate.lab.lan import LanTraffic, Tool, between
     from linerate.lab.machine_lock import machine_lock
