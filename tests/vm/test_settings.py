@@ -143,8 +143,8 @@ def test_a_connection_that_is_cut_restores_the_host(stranger: Stranger, held: He
 
 @pytest.fixture
 def impatient(stranger: Stranger) -> Iterator[None]:
-    """sshd gives a silent client up after 6 s, not after 45 as in docs/host.md."""
-    stranger.write(ALIVE, "ClientAliveInterval 2\nClientAliveCountMax 3\n")
+    """sshd gives a silent client up after 3 s, not after 45 as in docs/host.md."""
+    stranger.write(ALIVE, "ClientAliveInterval 1\nClientAliveCountMax 3\n")
     stranger.root("systemctl reload ssh")
     yield
     stranger.root(f"rm {ALIVE} && systemctl reload ssh")

@@ -43,7 +43,7 @@ defaults {
     find_multipaths no
     path_grouping_policy multibus
     no_path_retry queue
-    polling_interval 2
+    polling_interval 1
 }
 blacklist { devnode "^vd" }
 """
