@@ -132,7 +132,11 @@ fn what_cannot_be_opened_is_explained() {
     let long = dir.path().join("x".repeat(300));
     for (file, streams, expected) in [
         (volume(&missing, &json!({})), json!({}), "check the path"),
-        (volume(&missing.join("f"), &json!({"create": true, "size_bytes": 8192})), json!({}), "make it first"),
+        (
+            volume(&missing.join("f"), &json!({"create": true, "size_bytes": 8192})),
+            json!({}),
+            "make it first",
+        ),
         (volume(dir.path(), &json!({})), json!({}), "is a directory"),
         (volume(&below, &json!({})), json!({}), "a part of this path is a file"),
         (volume(&circle, &json!({})), json!({}), "correct the path"),
