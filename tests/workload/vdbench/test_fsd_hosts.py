@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import pytest
 from linerate.errors import UserError
-from linerate.workload import Overrides, RunPlan
-from linerate.workload.files import FilesLoadSpec
 from linerate.workload.hosts import LoadHost
 
 from tests.workload.conftest import Read
+from tests.workload.vdbench.file_plans import read_plan, runs_of
 
 HD = "hd=h1,system=10.0.0.1\nhd=h2,system=10.0.0.2\nhd=x3,system=localhost\n"
 FSD = "fsd=fsd1,anchor=/data/a,depth=1,width=2,files=4,shared=yes\n"
 FWD = "fwd=fwd1,fsd=fsd1,operation=read,threads=8\n"
 RD = "rd=rd1,fwd=fwd*,fwdrate=100,elapsed=60,interval=5\n"
-
-
-def _runs(plan: RunPlan) -> list[FilesLoadSpec]:
-    runs = [step.spec for step in plan.steps()]
-    assert all(isinstance(run, FilesLoadSpec) for run in runs)
-    return [run for run in runs if isinstance(run, FilesLoadSpec)]
-
-
-def _read(read: Read, text: str) -> RunPlan:
-    return read(text, overrides=Overrides())
 
 
 @pytest.mark.parametrize(
@@ -36,8 +25,8 @@ def _read(read: Read, text: str) -> RunPlan:
     ],
 )
 def test_an_fwd_runs_on_its_hosts(read: Read, host: str, found: tuple[str, ...]) -> None:
-    plan = _read(read, HD + FSD + FWD.replace("\n", f"{host}\n") + RD)
-    (run,) = _runs(plan)
+    plan = read_plan(read, HD + FSD + FWD.replace("\n", f"{host}\n") + RD)
+    (run,) = runs_of(plan)
     assert (run.hosts, run.shared) == ((found,), ("fsd1",))
     assert plan.hosts is not None
     assert plan.hosts.hosts == (
@@ -50,7 +39,7 @@ def test_an_fwd_runs_on_its_hosts(read: Read, host: str, found: tuple[str, ...])
 def test_a_workload_has_the_hosts_of_its_fwd(read: Read) -> None:
     text = HD + FSD + FSD.replace("fsd1,anchor=/data/a", "fsd2,anchor=/data/b")
     text += "fwd=fwd1,fsd=fsd*,threads=12,host=h*\nfwd=fwd2,fsd=fsd2,operation=getattr,host=x3\n"
-    (run,) = _runs(_read(read, text + RD.replace("elapsed", "operations=(read,open),elapsed")))
+    (run,) = runs_of(read_plan(read, text + RD.replace("elapsed", "operations=(read,open),elapsed")))
     assert [(work.name, work.structure, work.operation) for work in run.files.workloads] == [
         ("fwd1", 0, "read"),
         ("fwd1", 0, "open"),
@@ -68,7 +57,7 @@ def test_a_format_is_made_by_the_hosts_that_use_the_fsd_in_its_rd(read: Read) ->
         "fwd=fwd1,fsd=fsd*,threads=12,host=(x3,h2)\nfwd=fwd2,fsd=fsd2,host=h1\nfwd=other,fsd=fsd1,host=h1\n"
     )
     for words in ("(clean,only)", "(restart,only)"):
-        (run,) = _runs(_read(read, text + RD.replace("elapsed", f"format={words},elapsed")))
+        (run,) = runs_of(read_plan(read, text + RD.replace("elapsed", f"format={words},elapsed")))
         assert run.hosts == (("h2", "x3"), ("h1", "h2", "x3"))
         assert [work.name for work in run.files.workloads] == ["format", "format"]
 
@@ -76,7 +65,7 @@ def test_a_format_is_made_by_the_hosts_that_use_the_fsd_in_its_rd(read: Read) ->
 def test_each_host_has_an_anchor_of_its_own_by_its_label(read: Read) -> None:
     text = HD + FSD.replace("fsd1,anchor=/data/a", "fsd_$host,anchor=/data/$host").replace(",shared=yes", "")
     text += "fwd=fwd_$host,fsd=fsd_$host,host=$host\n" + RD.replace("elapsed", "format=yes,elapsed")
-    formatting, run = _runs(_read(read, text))
+    formatting, run = runs_of(read_plan(read, text))
     assert [structure.anchor for structure in run.files.structures] == ["/data/h1", "/data/h2", "/data/x3"]
     assert formatting.hosts == run.hosts == (("h1",), ("h2",), ("x3",))
     assert run.shared == ()
@@ -84,15 +73,15 @@ def test_each_host_has_an_anchor_of_its_own_by_its_label(read: Read) -> None:
 
 @pytest.mark.parametrize("hd", ["", "hd=localhost,jvms=2\n"])
 def test_this_machine_alone_needs_no_hosts(read: Read, hd: str) -> None:
-    plan = _read(read, hd + FSD + FWD + RD.replace("elapsed", "format=yes,elapsed"))
+    plan = read_plan(read, hd + FSD + FWD + RD.replace("elapsed", "format=yes,elapsed"))
     assert plan.hosts is None
-    assert [run.hosts for run in _runs(plan)] == [(), ()]
+    assert [run.hosts for run in runs_of(plan)] == [(), ()]
 
 
 def test_one_fsd_may_have_another_host_in_another_rd(read: Read) -> None:
     text = HD + FSD.replace(",shared=yes", "") + "fwd=fwd1,fsd=fsd1,host=h1\nfwd=fwd2,fsd=fsd1,host=h2\n"
-    first, second = _runs(
-        _read(read, text + RD.replace("fwd*", "fwd1") + RD.replace("rd1,fwd=fwd*", "rd2,fwd=fwd2"))
+    first, second = runs_of(
+        read_plan(read, text + RD.replace("fwd*", "fwd1") + RD.replace("rd1,fwd=fwd*", "rd2,fwd=fwd2"))
     )
     assert (first.hosts, second.hosts) == ((("h1",),), (("h2",),))
 
@@ -161,7 +150,7 @@ TWO = FSD + FSD.replace("fsd1,anchor=/data/a", "fsd2,anchor=/data/b")
 )
 def test_what_is_wrong_is_named_with_its_line(read: Read, text: str, line: int, told: str) -> None:
     with pytest.raises(UserError) as raised:
-        _read(read, HD + text)
+        read_plan(read, HD + text)
     said = f"{raised.value.message}; {raised.value.hint}"
     assert told in said
     assert f":{line}" in said
@@ -170,8 +159,8 @@ def test_what_is_wrong_is_named_with_its_line(read: Read, text: str, line: int, 
 def test_data_that_are_checked_have_the_same_hosts_in_all_rds(read: Read) -> None:
     text = "validate=yes\n" + HD + FSD + FWD + "fwd=other,fsd=fsd1,host=h1\n"
     runs = RD.replace("fwd*", "fwd1") + RD.replace("rd1,fwd=fwd*", "rd2,fwd=fwd1")
-    assert len(_runs(_read(read, text + runs))) == 2
+    assert len(runs_of(read_plan(read, text + runs))) == 2
     with pytest.raises(
         UserError, match="rd=rd2: data are checked, and fsd=fsd1 has other hosts than in an RD before"
     ):
-        _read(read, text + runs.replace("rd2,fwd=fwd1", "rd2,fwd=other"))
+        read_plan(read, text + runs.replace("rd2,fwd=fwd1", "rd2,fwd=other"))

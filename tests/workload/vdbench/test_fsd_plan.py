@@ -7,29 +7,19 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
-from linerate.workload import Overrides, RunPlan
-from linerate.workload.files import FilesLoadSpec
+from linerate.workload import Overrides
 from linerate.workload.spec import SmbSpec
 
 from tests.workload.conftest import Read
+from tests.workload.vdbench.file_plans import read_plan, runs_of
 
 FSD = "fsd=fsd1,anchor=/data/a,depth=2,width=3,files=5,size=(4k,50,16k,50)\n"
 FWD = "fwd=fwd1,fsd=fsd1,operation=read,xfersize=8k,threads=8\n"
 RD = "rd=rd1,fwd=fwd1,fwdrate=max,elapsed=60,interval=5\n"
 
 
-def _runs(plan: RunPlan) -> list[FilesLoadSpec]:
-    runs = [step.spec for step in plan.steps()]
-    assert all(isinstance(run, FilesLoadSpec) for run in runs)
-    return [run for run in runs if isinstance(run, FilesLoadSpec)]
-
-
-def _read(read: Read, text: str) -> RunPlan:
-    return read(text, overrides=Overrides())
-
-
 def test_a_run_has_the_structure_and_the_threads_of_the_file(read: Read) -> None:
-    (run,) = _runs(_read(read, FSD + FWD + RD))
+    (run,) = runs_of(read_plan(read, FSD + FWD + RD))
     (structure,) = run.files.structures
     assert (structure.depth, structure.width, structure.files) == (2, 3, 5)
     assert structure.sizes == ((4096, 50.0), (16384, 50.0))
@@ -46,14 +36,14 @@ def test_a_run_has_the_structure_and_the_threads_of_the_file(read: Read) -> None
 
 def test_a_format_is_a_run_before_each_pass(read: Read) -> None:
     text = FSD + FWD + RD.replace("elapsed", "format=yes,fordepth=(1,2),forthreads=(1,4),elapsed")
-    plan = _read(read, text)
+    plan = read_plan(read, text)
     assert [step.label for step in plan.steps()][:4] == [
         "format_for_rd1 depth=1 threads=1",
         "rd1 depth=1 threads=1",
         "format_for_rd1 depth=1 threads=4",
         "rd1 depth=1 threads=4",
     ]
-    runs = _runs(plan)
+    runs = runs_of(plan)
     assert len(runs) == 8
     first = runs[0].files
     assert first.elapsed_s is None
@@ -77,14 +67,14 @@ def test_a_format_is_a_run_before_each_pass(read: Read) -> None:
     ],
 )
 def test_words_of_format(read: Read, words: str, runs: int, parts: tuple[bool, ...] | None) -> None:
-    found = _runs(_read(read, FSD + FWD + RD.replace("elapsed", f"format={words},elapsed")))
+    found = runs_of(read_plan(read, FSD + FWD + RD.replace("elapsed", f"format={words},elapsed")))
     assert len(found) == runs
     made = found[0].files.format
     assert (made and (made.delete, made.folders, made.files)) == parts
 
 
 def test_once_formats_before_the_first_pass_only(read: Read) -> None:
-    plan = _read(read, FSD + FWD + RD.replace("elapsed", "format=once,forxfersize=(4k,8k),elapsed"))
+    plan = read_plan(read, FSD + FWD + RD.replace("elapsed", "format=once,forxfersize=(4k,8k),elapsed"))
     assert [step.name for step in plan.steps()] == ["format_for_rd1", "rd1", "rd1"]
 
 
@@ -94,7 +84,7 @@ def test_threads_and_skew_are_divided_over_structures_and_operations(read: Read)
         "fwd=fwd1,fsd=fsd*,operation=read,threads=9,skew=60\nfwd=fwd2,fsd=fsd1,operation=write,threads=1\n"
         "rd=rd1,fwd=fwd*,fwdrate=100,operations=(read,getattr)\n"
     )
-    (run,) = _runs(_read(read, text))
+    (run,) = runs_of(read_plan(read, text))
     found = [(w.name, w.structure, w.operation, w.threads, w.share_percent) for w in run.files.workloads]
     assert found == [
         ("fwd1", 0, "read", 2, 15.0),
@@ -109,14 +99,16 @@ def test_threads_and_skew_are_divided_over_structures_and_operations(read: Read)
 
 
 def test_a_loop_over_operations_has_one_at_a_time(read: Read) -> None:
-    plan = _read(read, FSD + FWD + RD.replace("elapsed", "foroperations=(read,getattr),elapsed"))
+    plan = read_plan(read, FSD + FWD + RD.replace("elapsed", "foroperations=(read,getattr),elapsed"))
     assert [step.label for step in plan.steps()] == ["rd1 operation=read", "rd1 operation=getattr"]
-    assert [run.files.workloads[0].operation for run in _runs(plan)] == ["read", "getattr"]
+    assert [run.files.workloads[0].operation for run in runs_of(plan)] == ["read", "getattr"]
 
 
 def test_rates_are_innermost(read: Read) -> None:
-    plan = _read(read, FSD + FWD + RD.replace("fwdrate=max", "fwdrate=(10,20),forfiles=(1,2)"))
-    rates = [(run.files.structures[0].files, run.files.rate and run.files.rate.per_s) for run in _runs(plan)]
+    plan = read_plan(read, FSD + FWD + RD.replace("fwdrate=max", "fwdrate=(10,20),forfiles=(1,2)"))
+    rates = [
+        (run.files.structures[0].files, run.files.rate and run.files.rate.per_s) for run in runs_of(plan)
+    ]
     assert rates == [(1, 10), (1, 20), (2, 10), (2, 20)]
 
 
@@ -130,7 +122,7 @@ def test_rates_are_innermost(read: Read) -> None:
     ],
 )
 def test_a_format_has_no_length_and_says_what_it_makes(read: Read, fields: str, told: str) -> None:
-    plan = _read(
+    plan = read_plan(
         read, f"fsd=fsd1,anchor=/data/a,{fields}\n" + FWD + RD.replace("elapsed", "format=yes,elapsed")
     )
     making, measuring = plan.steps()
@@ -147,7 +139,7 @@ def test_an_anchor_on_a_share_has_its_secret_in_the_seam_alone(
     monkeypatch.setenv("LINERATE_SMB_PASSWORD", "hunter2")
     text = FSD.replace("/data/a", "smb://LAB;joe@nas/share/a%20b/") + FWD + RD
     plan = read(text, overrides=Overrides(smb=SmbSpec(signing="on")))
-    (run,) = _runs(plan)
+    (run,) = runs_of(plan)
     (structure,), (volume,) = run.files.structures, run.volumes
     assert structure.anchor == volume.url == "smb://nas:445/share/a%20b"
     assert "hunter2" not in run.model_dump_json()
@@ -213,7 +205,7 @@ def test_an_anchor_on_a_share_has_its_secret_in_the_seam_alone(
 )
 def test_what_is_not_done_is_refused_by_name(read: Read, text: str, told: str) -> None:
     with pytest.raises(UserError) as caught:
-        _read(read, text)
+        read_plan(read, text)
     assert told in f"{caught.value.message}"
 
 
@@ -225,14 +217,14 @@ def test_one_folder_under_two_names_is_refused_with_line_and_both_names(read: Re
     workload = FWD.replace("fsd=fsd1", "fsd=*") + RD
     for anchor in (f"{tmp_path}/link", f"{tmp_path}/other/../a/"):
         with pytest.raises(UserError) as caught:
-            _read(read, f"{first}fsd=fsd2,anchor={anchor}\n{workload}")
+            read_plan(read, f"{first}fsd=fsd2,anchor={anchor}\n{workload}")
         message = caught.value.message
         assert ":2:" in message
         assert f"fsd=fsd1 and fsd=fsd2 have the same folder, {tmp_path}/a" in message
         assert f"anchor={tmp_path}/a and anchor={anchor}" in message
     with pytest.raises(UserError, match=r"fsd=fsd2: its folder .*/a/b is inside that of fsd=fsd1"):
-        _read(read, f"{first}fsd=fsd2,anchor={tmp_path}/link/b\n{workload}")
-    assert _read(read, f"{first}fsd=fsd2,anchor={tmp_path}/other\n{workload}")
+        read_plan(read, f"{first}fsd=fsd2,anchor={tmp_path}/link/b\n{workload}")
+    assert read_plan(read, f"{first}fsd=fsd2,anchor={tmp_path}/other\n{workload}")
 
 
 def test_a_copy_has_the_structures_of_both_ends_and_a_format_only_its_own(read: Read) -> None:
@@ -242,7 +234,7 @@ def test_a_copy_has_the_structures_of_both_ends_and_a_format_only_its_own(read: 
         + FWD.replace("operation=read", "operation=copy,target=fsd2")
         + RD.replace("elapsed", "format=yes,fordepth=(1,2),elapsed")
     )
-    making, copying = _runs(_read(read, text))[:2]
+    making, copying = runs_of(read_plan(read, text))[:2]
     assert [structure.name for structure in making.files.structures] == ["fsd1"]
     assert [(one.name, one.depth) for one in copying.files.structures] == [("fsd1", 1), ("fsd2", 1)]
     (work,) = copying.files.workloads
@@ -252,35 +244,37 @@ def test_a_copy_has_the_structures_of_both_ends_and_a_format_only_its_own(read: 
     volumes = {one.name: one.volumes for one in copying.streams}
     assert volumes["fwd1 read"] == ("fsd1",)
     assert volumes["fwd1 copy"] == volumes["fwd1 write"] == volumes["fwd1 delete"] == ("fsd2",)
-    (moving,) = _runs(_read(read, text.replace("copy", "move").replace("format=yes,fordepth=(1,2),", "")))
+    (moving,) = runs_of(
+        read_plan(read, text.replace("copy", "move").replace("format=yes,fordepth=(1,2),", ""))
+    )
     changed = {name for one in moving.streams if one.read_percent < 100 for name in one.volumes}
     assert changed == {"fsd1", "fsd2"}
 
 
 def test_data_are_checked_in_the_largest_block_that_fits_all_sizes(read: Read) -> None:
     sweep = RD.replace("elapsed", "format=yes,forxfersize=(3k,8k),elapsed")
-    runs = _runs(_read(read, "validate=yes\n" + FSD + FWD + sweep))
+    runs = runs_of(read_plan(read, "validate=yes\n" + FSD + FWD + sweep))
     assert [(run.verify, run.files.verify_unit_bytes) for run in runs] == [("on", 1024)] * 4
-    (run,) = _runs(read(FSD + FWD + RD, overrides=Overrides(verify="on")))
+    (run,) = runs_of(read(FSD + FWD + RD, overrides=Overrides(verify="on")))
     assert (run.verify, run.files.verify_unit_bytes) == ("on", 4096)
-    (run,) = _runs(_read(read, FSD + FWD + RD))
+    (run,) = runs_of(read_plan(read, FSD + FWD + RD))
     assert (run.verify, run.files.verify_unit_bytes) == ("off", None)
 
 
 def test_data_compress_and_repeat_as_asked_in_formats_too(read: Read) -> None:
     text = "compratio=2\ndedupratio=3,dedupunit=8k,dedupsets=10\n" + FSD + FWD
-    making, reading = _runs(_read(read, text + RD.replace("elapsed", "format=yes,elapsed")))
+    making, reading = runs_of(read_plan(read, text + RD.replace("elapsed", "format=yes,elapsed")))
     for run in (making, reading):
         assert run.files.compression_ratio == 2
         assert run.files.dedup is not None
         assert (run.files.dedup.ratio, run.files.dedup.unit_bytes, run.files.dedup.sets) == (3, 8192, 10)
-    swept = _runs(_read(read, text + RD.replace("elapsed", "forcompratio=(4,1.5),elapsed")))
+    swept = runs_of(read_plan(read, text + RD.replace("elapsed", "forcompratio=(4,1.5),elapsed")))
     assert [run.files.compression_ratio for run in swept] == [4, 1.5]
 
 
 def test_loops_over_whole_numbers_leave_fractions_out(read: Read) -> None:
-    plan = _read(read, FSD + FWD + RD.replace("elapsed", "forthreads=(100-1,d),elapsed"))
-    assert [run.files.workloads[0].threads for run in _runs(plan)] == [100, 50, 25, 12, 6, 3, 1]
+    plan = read_plan(read, FSD + FWD + RD.replace("elapsed", "forthreads=(100-1,d),elapsed"))
+    assert [run.files.workloads[0].threads for run in runs_of(plan)] == [100, 50, 25, 12, 6, 3, 1]
     assert [step.label for step in plan.steps()][3] == "rd1 threads=12"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from linerate.workload.hosts import LoadHost, LoadHosts, is_ssh_word
@@ -45,6 +45,10 @@ class HostDefinitions:
     def elsewhere(self) -> frozenset[str]:
         """The labels of other machines."""
         return frozenset(hd.host.label for hd in self.hds if not hd.host.is_here)
+
+    def ordered(self, labels: Collection[str]) -> tuple[str, ...]:
+        """These labels in the order of the HDs."""
+        return tuple(hd.host.label for hd in self.hds if hd.host.label in labels)
 
     def labels(self, value: Value | None, problems: Problems, *, systems: bool = False) -> tuple[str, ...]:
         """The labels that a `host=` means, in its order; without one, all. `systems`: it may name systems too."""

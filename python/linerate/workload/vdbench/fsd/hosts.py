@@ -61,7 +61,7 @@ class FileHosts:
         if self.definitions.are_one_here:
             return ()
         users = {
-            structure.name: self._ordered(
+            structure.name: self.definitions.ordered(
                 {label for name, fwd in names.items() if structure.name in fsds[name] for label in fwd.hosts}
             )
             for structure in structures
@@ -79,9 +79,6 @@ class FileHosts:
                 return None
         return tuple(users[structure.name] for structure in structures)
 
-    def _ordered(self, labels: set[str]) -> tuple[str, ...]:
-        return tuple(hd.host.label for hd in self.definitions.hds if hd.host.label in labels)
-
     def _users(
         self,
         works: Sequence[FileWorkSpec],
@@ -94,7 +91,7 @@ class FileHosts:
             for index in (work.structure, work.target):
                 if index is not None:
                     found[structures[index].name].update(labels)
-        return {name: self._ordered(labels) for name, labels in found.items()}
+        return {name: self.definitions.ordered(labels) for name, labels in found.items()}
 
     def _skews_fit(self, rd: FileRd, fwds: Sequence[Fwd]) -> bool:
         """vdbench keeps shares on each host by itself."""

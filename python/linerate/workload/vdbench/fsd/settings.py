@@ -219,7 +219,7 @@ def read_fwd(instance: Instance, hosts: HostDefinitions, problems: Problems) -> 
         skew=fields.number("skew", 0, 0, 100) or None,
         threads=fields.whole("threads", 1, 1, _MOST_THREADS),
         flags=fields.flags(),
-        hosts=tuple(hd.host.label for hd in hosts.hds if hd.host.label in labels),
+        hosts=hosts.ordered(labels),
     )
     if instance.name not in ("default", "format"):
         _check_fwd(fwd, problems)
