@@ -36,6 +36,17 @@ class JobFiles:
     increment: Amount
     is_null: bool
 
+    @property
+    def total_bytes(self) -> int | None:
+        """`size`, if it is no percentage."""
+        return None if self.size is None or self.size.is_percent else self.size.value
+
+    @property
+    def each_bytes(self) -> int | None:
+        """The size of each file: its own, or its part of the whole."""
+        total = self.total_bytes
+        return self.file_bytes or (total // self.number if total else None)
+
 
 @dataclass(frozen=True, slots=True)
 class FioJob:
@@ -158,14 +169,13 @@ def _is_time_based(options: SectionOptions) -> bool:
 
 
 def _entry_files(files: JobFiles, load: JobLoad, copies: int) -> EntryFiles:
-    total = None if files.size is None or files.size.is_percent else files.size.value
     return EntryFiles(
         directories=files.directories,
         name_format=files.name_format,
         number=files.number,
         copies=copies,
-        file_bytes=files.file_bytes or (total // files.number if total else None),
-        total_bytes=total if files.file_bytes else None,
+        file_bytes=files.each_bytes,
+        total_bytes=files.total_bytes if files.file_bytes else None,
         least_bytes=min(smallest(load.read_sizes), smallest(load.write_sizes)),
     )
 

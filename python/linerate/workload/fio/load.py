@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from linerate.workload.fio.options import ONLY_READS, SectionOptions
+from linerate.workload.fio.options import SectionOptions
 from linerate.workload.fio.refused import (
     ASYNCHRONOUS,
     ENGINE_NAMES,
@@ -202,9 +202,7 @@ def _compression_ratio(options: SectionOptions) -> float | None:
     """100 % is as much as the data plane can do."""
     compressed = options.value("buffer_compress_percentage", percent, 0.0)
     if options.only_reads:
-        for name in ("buffer_compress_percentage", "buffer_pattern", "zero_buffers"):
-            if options.is_on(name):
-                options.notice(name, ONLY_READS)
+        options.notice_only_reads("buffer_compress_percentage", "buffer_pattern", "zero_buffers")
         return None
     if options.flag("zero_buffers"):
         reason = "write data cannot be zeros, which many arrays do not store"
@@ -215,13 +213,9 @@ def _compression_ratio(options: SectionOptions) -> float | None:
     elif "buffer_pattern" in options:
         reason = "the data pattern cannot be chosen: write data is random, or compressible"
         options.refuse("buffer_pattern", reason, "leave it out, or write buffer_compress_percentage=")
-    return (
-        min(100 / (100 - compressed), _RATIO_MAX)
-        if 0 < compressed < 100
-        else _RATIO_MAX
-        if compressed
-        else None
-    )
+    if not compressed:
+        return None
+    return min(100 / (100 - compressed), _RATIO_MAX) if compressed < 100 else _RATIO_MAX
 
 
 def _direct(options: SectionOptions) -> bool:
@@ -233,9 +227,7 @@ def _direct(options: SectionOptions) -> bool:
 def _durable(options: SectionOptions) -> bool:
     found = options.value("sync", word_of(_SYNC), False)
     if options.only_reads:
-        for name in ("sync", "fsync", "fdatasync"):
-            if options.is_on(name):
-                options.notice(name, ONLY_READS)
+        options.notice_only_reads("sync", "fsync", "fdatasync")
         return False
     for name in ("fsync", "fdatasync"):
         number = options.number(name, 0, 0, 1 << 31)

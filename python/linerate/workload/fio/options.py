@@ -19,7 +19,7 @@ from linerate.workload.fio.values import (
 )
 from linerate.workload.problems import Problems
 
-ONLY_READS = "changes nothing here: the job only reads"
+_ONLY_READS = "changes nothing here: the job only reads"
 T = TypeVar("T")
 Parts = Callable[[str], tuple[str, str]]
 
@@ -50,7 +50,7 @@ class SectionOptions:
                 f"leave it out, or write {row.name}={row.harmless[0]}" if row.harmless else "leave it out"
             )
             if row.name in OF_WRITES and self.only_reads:
-                self.notice(row.name, ONLY_READS)
+                self.notice(row.name, _ONLY_READS)
             else:
                 self.refuse(row.name, row.meaning, accepted)
         elif row.effect is JobEffect.NONE and not row.silent:
@@ -60,6 +60,12 @@ class SectionOptions:
     def only_reads(self) -> bool:
         """rw= has no writes."""
         return self.text("rw", "read").partition(":")[0].strip() in ("read", "randread")
+
+    def notice_only_reads(self, *names: str) -> None:
+        """Notes which of these keywords of writes are there, in a job that only reads."""
+        for name in names:
+            if self.is_on(name):
+                self.notice(name, _ONLY_READS)
 
     def refuse(self, name: str, reason: str, accepted: str) -> None:
         """Notes that a keyword is not supported as it is written here."""

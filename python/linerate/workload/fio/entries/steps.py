@@ -145,15 +145,13 @@ def _structure(job: FioJob) -> StructureSpec:
     files = job.files
     folder = os.path.abspath(files.directories[0] if files.directories else "")
     base = files.name_format.replace("$jobname", job.section).replace("$", "").replace("/", "_")
-    total = None if files.size is None or files.size.is_percent else files.size.value
-    file_bytes = files.file_bytes or (total // files.number if total else 1)
     return StructureSpec(
         name="files",
         anchor=os.path.join(folder, base),
         depth=1,
         width=1,
         files=files.number * job.copies,
-        sizes=((file_bytes, 100.0),),
+        sizes=((files.each_bytes or 1, 100.0),),
         create_anchor=True,
     )
 
