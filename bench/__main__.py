@@ -16,7 +16,7 @@ from pathlib import Path
 
 from linerate.lab.cpu.idle import POLLING, kept_awake
 
-from . import cases, digests, engine, files, fresh, raid, smb, waiting
+from . import cases, digests, engine, files, fresh, raid, smb, waiting, workers
 from .cases import Result, Setting
 
 BINARIES = (
@@ -31,6 +31,7 @@ GROUPS = cases.GROUPS | {
     "fresh": fresh.fresh,
     "digests": digests.digests,
     "smb": smb.smb,
+    "workers": workers.workers,
 }
 
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,8 @@ class Shape:
     wait: str = "block"
     session: str = "own"
     data_digest: str = "none"
+    client_cpus: tuple[int, ...] = (CLIENT_CPU,)
+    """CPUs of the client, with a worker on each."""
     smb: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,9 +56,10 @@ class Measure:
     """Share of the time that the client's polls took which found nothing."""
 
 
-def pinned(cpu: int, arguments: list[str], **options: Any) -> subprocess.Popen[str]:
-    """Start a process that may run on one CPU only."""
-    return subprocess.Popen(["taskset", "-c", str(cpu), *arguments], text=True, **options)
+def pinned(cpus: int | Sequence[int], arguments: list[str], **options: Any) -> subprocess.Popen[str]:
+    """Start a process that may run on one CPU, or on some, only."""
+    listed = str(cpus) if isinstance(cpus, int) else ",".join(map(str, cpus))
+    return subprocess.Popen(["taskset", "-c", listed, *arguments], text=True, **options)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -101,13 +104,15 @@ class Server:
 
 
 @contextmanager
-def array(directory: Path, shape: Shape, volume_bytes: int) -> Iterator[Server]:
-    """Our array with memory volumes that have been written once; it waits as the shape says."""
+def array(
+    directory: Path, shape: Shape, volume_bytes: int, cpus: Sequence[int] = (SERVER_CPU,)
+) -> Iterator[Server]:
+    """Our array with memory volumes that have been written once; it waits as the shape says. A worker per CPU."""
     volumes = [
         {"lun": lun, "name": f"v{lun}", "kind": "memory", "size_bytes": volume_bytes}
         for lun in range(shape.volumes)
     ]
-    with serve(directory, volumes, wait=shape.wait) as server:
+    with serve(directory, volumes, wait=shape.wait, cpus=cpus) as server:
         fill(directory, server, volume_bytes)
         yield server
 
@@ -134,18 +139,19 @@ def serve(
     volumes: list[dict[str, Any]],
     storage: dict[str, Any] | None = None,
     wait: str = "block",
+    cpus: Sequence[int] = (SERVER_CPU,),
 ) -> Iterator[Server]:
-    """Our array, of one worker."""
+    """Our array, with a worker on each CPU."""
     config = {
         "portals": ["127.0.0.1:0"],
-        "workers": 1,
-        "cpus": [SERVER_CPU],
+        "workers": len(cpus),
+        "cpus": list(cpus),
         "wait": wait,
         "storage": storage or {},
         "targets": [{"name": IQN, "volumes": volumes}],
     }
     arguments = [str(RELEASE / "bench-array"), write_json(directory, config)]
-    process = pinned(SERVER_CPU, arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = pinned(cpus, arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         portal = json.loads(process.stdout.readline())["portals"][0]
@@ -198,8 +204,8 @@ def run_spec(shape: Shape, urls: list[str], seconds: float) -> dict[str, Any]:
     return {
         "version": 1,
         "elapsed_s": seconds,
-        "workers": 1,
-        "cpus": [CLIENT_CPU],
+        "workers": len(shape.client_cpus),
+        "cpus": list(shape.client_cpus),
         "wait": shape.wait,
         "volumes": volumes,
         "streams": [stream],
@@ -216,7 +222,7 @@ def protocol_options(shape: Shape, url: str) -> dict[str, Any]:
 def load(directory: Path, spec: dict[str, Any], started: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Run the load engine without Python and return what it reports. `started` is called before the first I/O."""
     arguments = [str(RELEASE / "bench-load"), write_json(directory, spec)]
-    process = pinned(CLIENT_CPU, arguments, stdout=subprocess.PIPE)
+    process = pinned(spec["cpus"], arguments, stdout=subprocess.PIPE)
     assert process.stdout is not None
     if process.stdout.readline():
         started()
