@@ -63,7 +63,11 @@ HINTS: dict[Limit, tuple[Hint, ...]] = {
     "this host's CPU": (
         Hint("rss", "nic-tuning", "interrupts of the adapter on several CPUs, and other programs elsewhere"),
         Hint(JUMBO, "mtu-offload", "fewer frames per byte"),
-        Hint("outstanding", "nic-tuning", "fewer I/Os in flight, if the response time counts more than the rate"),
+        Hint(
+            "outstanding",
+            "nic-tuning",
+            "fewer I/Os in flight, if the response time counts more than the rate",
+        ),
     ),
     "disks": (
         Hint("array.raid_level", "raid-levels", "fewer disk I/Os per host I/O"),
