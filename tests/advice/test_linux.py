@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from linerate.advice import AuditResult
 from linerate.advice.linux.read import read_linux
-from linerate.errors import HostError
+from linerate.errors import UserError
 
 from tests.advice.linux_host import PORTS, LinuxHost
 from tests.advice.outcomes import all_broken, broken, judged, mends, of_rule
@@ -134,7 +134,7 @@ def test_a_port_that_is_named_is_looked_at_without_a_session(tmp_path: Path) -> 
     host.links = {path: target for path, target in host.links.items() if "iscsi" not in path}
     sheet = read_linux(host.source(tmp_path), ("eth3",))
     assert [one.name for one in sheet.of("port")] == ["eth3"]
-    with pytest.raises(HostError, match="there is no device eth9"):
+    with pytest.raises(UserError, match="there is no device eth9"):
         read_linux(host.source(tmp_path), ("eth9",))
 
 

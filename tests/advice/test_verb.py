@@ -164,6 +164,9 @@ def test_the_script_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ConvertTo-Json" in capsys.readouterr().out
 
 
+CONFIGS = Path(__file__).parent / "configs"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
@@ -175,6 +178,10 @@ def test_the_script_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["--switch", "missing.txt"], "missing.txt", "show running-config"),
         (["--image", "missing.vhdx"], "missing.vhdx", "VHDX or VHD"),
         (["--vlan", "5000", "base-san"], "at most 4094", "--help"),
+        (["--device", "eth99"], "there is no device eth99", "there is "),
+        (["iscsi://10.0.0.5/iqn.2026-11.lab:disks/0"], "not asked over the network", "audit this host"),
+        ([f"{CONFIGS}/ios.txt"], "a configuration of Cisco IOS", "--switch"),
+        ([f"{CONFIGS}/nxos.txt"], "a configuration of Cisco NX-OS", "--switch"),
     ],
 )
 def test_a_mistake_is_the_users_and_says_what_to_do(
@@ -184,3 +191,31 @@ def test_a_mistake_is_the_users_and_says_what_to_do(
     told = capsys.readouterr().err
     assert message in told
     assert hint in told
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "hint"),
+    [
+        ("facts.json", b'{"schema": "linerate.facts/1"}', "--facts"),
+        ("backup.vhdx", b"vhdxfile" + bytes(100), "--image"),
+    ],
+)
+def test_a_file_for_an_option_is_told_apart_from_a_topology(
+    name: str, data: bytes, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert main(["advise", str(tmp_path / name)]) == 2
+    assert f"{hint} {tmp_path / name}" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_study_says_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "manifest.json").write_text("{}")
+    assert main(["advise", str(tmp_path / "run")]) == 2
+    assert f"it is a run: linerate report {tmp_path / 'run'}" in capsys.readouterr().err
+    (tmp_path / "search" / "1-pilot").mkdir(parents=True)
+    (tmp_path / "search" / "1-pilot" / "study.json").write_text("{}")
+    assert main(["advise", str(tmp_path / "search")]) == 2
+    assert f"the studies are inside of it: {tmp_path / 'search' / '1-pilot'}" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from linerate.errors import HostError, UserError
-from linerate.lab import Lab
+from linerate.lab import Lab, running
 
 from tests.lab.conftest import TIMEOUT_S, TOPOLOGY, as_user, end, hold, message, run, unique
 from tests.lab.trace import Trace
@@ -212,6 +212,9 @@ def test_a_dead_fabric_is_told(topology_file: Path, tmp_path: Path) -> None:
         with pytest.raises(HostError) as caught:
             _count_until(lab, deadline)
         assert "the fabric" in message(caught.value)
+    assert [one.name for one in running() if one.name == name] == [name]
+    with Lab.look(name) as lab:
+        lab.down()
     assert end(holder) == 0
     trace.assert_gone()
 

@@ -36,6 +36,13 @@ lun = 1
 name = "v2"
 kind = "file"
 path = "{path}"
+
+[[targets.volumes]]
+lun = 2
+name = "v3"
+kind = "memory"
+size = "64m"
+read_only = true
 """
 SLOW_DISKS = 'storage = { disks = 8, model = "sata_7200_3_5_512e", disk_size = "1g", raid_level = "raid6" }'
 SAN = """
@@ -120,6 +127,15 @@ def test_writes_need_a_word(url: str) -> None:
     assert refused.returncode == 2
     assert "--overwrite" in refused.stderr
     assert linerate("probe", f"{url[:-1]}1", "--seconds", "5").returncode == 0
+
+
+@pytest.mark.long
+def test_a_protected_volume_is_probed_by_reads(url: str) -> None:
+    done = linerate("probe", f"{url[:-1]}2", "--seconds", "5", "--write", "--overwrite", "all")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("the array protects the volume from writes") == 2
+    assert "they destroy data" not in done.stdout
+    assert sum(line.startswith("limit: ") for line in done.stdout.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from linerate.probe import FrameSizes, Tcp, judge, trials
-from linerate.probe.hints import HINTS
+from linerate.probe.hints import HINTS, hints_for
 from linerate.probe.trials import Name
 from linerate.settings import find
 from linerate.study import shipped_studies
@@ -38,6 +38,16 @@ PLANTED: dict[str, tuple[str, Changes, tuple[str, ...]]] = {
         "line",
         {name: {"mb_s": FULL_MB_S} for name in BULK},
         ("1 Gbit/s", "10 Gbit/s", "narrower"),
+    ),
+    "line of an unusual rate": (
+        "line",
+        {
+            "small": {"mb_s": 28.7, "p50_ms": 4.5, "host_busy_percent": 99.0},
+            "large": {"mb_s": 29.4, "host_busy_percent": 99.0},
+            "sessions": {"mb_s": 29.3},
+            "connections": {"mb_s": 29.4},
+        },
+        ("29.4 MB/s over one session", "28.7 MB/s", "250 Mbit/s", "rate limit"),
     ),
     "small window": (
         "window",
@@ -111,6 +121,45 @@ def test_slow_reads_of_a_busy_host_must_be_very_slow(p50_ms: float, limit: str) 
 )
 def test_a_mean_above_the_median_is_not_always_the_array(changes: Changes) -> None:
     assert judge(evidence(changes)).limit != "array"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # small reads bring fewer bytes: a CPU, or disks
+        {"small": {"mb_s": 20.0}},
+        # several sessions bring more
+        {"sessions": {"mb_s": 32.0}},
+        # a deep queue is no slower than one read: nothing is full
+        {"small": {"mb_s": 28.7, "p50_ms": 0.3}},
+    ],
+)
+def test_rates_that_differ_are_no_line(changes: Changes) -> None:
+    same: Changes = {name: {"mb_s": 29.4} for name in BULK}
+    same["small"] = {"mb_s": 28.7, "p50_ms": 4.5}
+    assert judge(evidence(same)).limit == "line"
+    differ = {name: {**same.get(name, {}), **changes.get(name, {})} for name in same}
+    assert judge(evidence(differ)).limit != "line"
+
+
+def test_a_full_line_that_overflows_is_the_limit_and_one_that_loses_always_is_not() -> None:
+    full: Changes = {name: {"mb_s": FULL_MB_S, "tcp": GAPS} for name in BULK}
+    answer = judge(evidence(full))
+    assert answer.limit == "line"
+    assert "only while the line was full" in answer.notes[0]
+    also_alone: Changes = {"floor": {"tcp": Tcp(received_segments=10_000, out_of_order=200)}}
+    assert judge(evidence(full | also_alone)).limit == "loss"
+    too_few: Changes = {
+        name: {"tcp": Tcp(received_segments=50)} for name in ("floor", "cached", "write_floor")
+    }
+    assert judge(evidence(full | too_few)).limit == "loss", "too few segments without load to tell"
+
+
+def test_frames_that_are_large_already_are_no_hint() -> None:
+    for limit in HINTS:
+        assert len(hints_for(limit, 65_536)) == len(hints_for(limit, 1500)) == 2
+        assert not any(hint.setting == "mtu=9000" for hint in hints_for(limit, 9000))
+    assert [hint.setting for hint in hints_for("line", 1500)] == ["multipath.paths", "mtu=9000"]
 
 
 def test_a_line_that_one_session_does_not_fill_is_not_its_limit() -> None:

@@ -127,6 +127,7 @@ def test_a_search_is_confirmed_goes_on_where_it_was_and_keeps_the_directory(
         (("--setting", "outstanding=1,4", "--forbid", "outstanding=9"), "outstanding never has this value"),
         (("--setting", "outstanding=1,4", "--workload", "reads"), "there is no such workload"),
         (("--setting", "array.disks=11,2"), "setting array.disks"),
+        (("--setting", "outstanding=1,4", "--setting", "toe=on,off"), "toe cannot be set in eleven-drives"),
     ],
 )
 def test_mistakes_are_told(study: str, options: tuple[str, ...], message: str) -> None:

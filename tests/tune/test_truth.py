@@ -120,4 +120,6 @@ def test_the_smallest_effect_is_found_four_times_in_five() -> None:
         ]
         found += 0 in effects(SPACE, runs, margin=0.02).matter()
     assert 70 <= found <= 92
+    # Blocks of two runs have no trend that must be told from the effect.
+    assert smallest_effect(NOISE, points=2, blocks=4, factors=1) < 4 * NOISE
     assert runs_one_at_a_time(points=16, blocks=4, factors=8) == 288

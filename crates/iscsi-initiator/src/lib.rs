@@ -51,7 +51,7 @@ pub use event::{Event, EventKind, Failure, IoDone, IoError, IoSink};
 pub use facts::{ConnectionFacts, DeviceFacts, DeviceId, DeviceState, PathState, SessionFacts, SessionId};
 pub use initiator::Initiator;
 pub use linerate_blame::Blame;
-pub use linerate_scsi_proto::sense::{SenseCode, SenseKey};
+pub use linerate_scsi_proto::sense::{SenseCode, SenseKey, code as sense_code};
 pub use open::Sharing;
 pub use options::address::{AddressError, LunAddress, PortalAddress, Url};
 pub use options::credentials::{Credentials, Secret};

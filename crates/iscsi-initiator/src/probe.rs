@@ -58,7 +58,10 @@ impl Probe {
                 Err(Problem::new(Blame::User, NO_LUN))
             }
             Answer::Failed(IoError::CheckCondition(_)) if command.may_be_refused() => Ok(()),
-            Answer::Failed(error) => Err(Problem::new(Blame::Peer, format!("{command:?}: {error}"))),
+            // What is no disk need not know the command.
+            Answer::Failed(error) => Err(check_kind(&self.facts)
+                .err()
+                .unwrap_or_else(|| Problem::new(Blame::Peer, format!("{}: {error}", command.name())))),
         }
     }
 }
@@ -71,17 +74,32 @@ pub(crate) fn probe_task(command: ProbeCommand, lun: Lun, owner: Owner) -> NewTa
     NewTask { lun, cdb, len_bytes, payload, footprint, ..NewTask::control(owner) }
 }
 
-/// Whether these are the replies of a disk that takes I/O.
-pub(crate) fn check_disk(facts: &DeviceFacts) -> Result<(), Problem> {
+/// Whether INQUIRY has told of a disk, if it was answered.
+fn check_kind(facts: &DeviceFacts) -> Result<(), Problem> {
     /// Peripheral qualifier: the target has no device here, whether it could have one or not.
     const NOT_CONNECTED: u8 = 0xe0;
     if facts.peripheral & NOT_CONNECTED != 0 {
         return Err(Problem::new(Blame::User, NO_LUN));
     }
     if facts.peripheral != 0 {
-        let words = format!("not a disk (SCSI device type {})", facts.peripheral);
+        let kind = match facts.peripheral {
+            0x01 => "a tape drive",
+            0x05 => "a CD or DVD drive",
+            0x08 => "a medium changer",
+            0x0c => "the array's controller",
+            0x0d => "an enclosure",
+            _ => "another device",
+        };
+        let words =
+            format!("not a disk but {kind} (SCSI device type {}): name another LUN", facts.peripheral);
         return Err(Problem::new(Blame::User, words));
     }
+    Ok(())
+}
+
+/// Whether these are the replies of a disk that takes I/O.
+pub(crate) fn check_disk(facts: &DeviceFacts) -> Result<(), Problem> {
+    check_kind(facts)?;
     if !facts.block_bytes.is_power_of_two() || facts.block_bytes < 512 {
         let words = format!("blocks of {} bytes are not supported", facts.block_bytes);
         return Err(Problem::new(Blame::Peer, words));
@@ -126,6 +144,7 @@ pub(crate) fn one_disk(device: &DeviceFacts, path: &DeviceFacts) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_scsi_proto::sense::{SenseCode, SenseKey};
 
     fn disk() -> DeviceFacts {
         DeviceFacts {
@@ -135,6 +154,22 @@ mod tests {
             unit_id: "naa.6001".into(),
             ..DeviceFacts::default()
         }
+    }
+
+    #[test]
+    fn a_controller_that_knows_no_capacity_is_no_disk() {
+        let failed = |peripheral| {
+            let facts = DeviceFacts { peripheral, ..DeviceFacts::default() };
+            let mut probe = Probe { commands: &[ProbeCommand::Capacity10], at: 0, facts };
+            let refused = SenseCode::new(SenseKey::IllegalRequest, 0x2000);
+            probe.on_answer(Answer::Failed(IoError::CheckCondition(refused)), &[]).unwrap_err()
+        };
+        let controller = failed(0x0c);
+        assert_eq!(controller.blame, Blame::User);
+        assert!(controller.words.contains("the array's controller (SCSI device type 12)"));
+        let disk = failed(0);
+        assert_eq!(disk.blame, Blame::Peer);
+        assert!(disk.words.starts_with("READ CAPACITY (10): target: ILLEGAL REQUEST"), "{}", disk.words);
     }
 
     #[test]

@@ -77,6 +77,22 @@ impl ProbeCommand {
         }
     }
 
+    /// As SCSI calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::TestUnitReady => "TEST UNIT READY",
+            Self::Inquiry
+            | Self::SerialNumber
+            | Self::Identification
+            | Self::BlockLimits
+            | Self::Provisioning => "INQUIRY",
+            Self::PortGroups => "REPORT TARGET PORT GROUPS",
+            Self::Capacity16 => "READ CAPACITY (16)",
+            Self::Capacity10 => "READ CAPACITY (10)",
+            Self::Luns => "REPORT LUNS",
+        }
+    }
+
     /// A target may refuse this command and still be a good disk.
     pub(crate) fn may_be_refused(self) -> bool {
         matches!(

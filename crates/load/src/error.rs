@@ -3,7 +3,35 @@
 use crate::spec::SpecError;
 use linerate_blame::Blame;
 use linerate_smb::SmbRefusal;
+use std::io;
 use thiserror::Error;
+
+/// Why a volume takes no write: later writes fail too, and it is known what removes the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteRefusal {
+    /// The file system of a file of this host, or the user's quota on it, is full.
+    FullDisk,
+    /// The array has no space for a thin volume.
+    FullArray,
+    /// The array protects the volume from writes.
+    Protected,
+}
+
+impl WriteRefusal {
+    /// The refusal that a failed call on this host is, if it is one.
+    pub(crate) fn of_call(kind: io::ErrorKind) -> Option<Self> {
+        matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded).then_some(Self::FullDisk)
+    }
+
+    /// Whose fault.
+    pub fn blame(self) -> Blame {
+        match self {
+            Self::FullDisk => Blame::Host,
+            Self::FullArray => Blame::Peer,
+            Self::Protected => Blame::User,
+        }
+    }
+}
 
 /// A run could not start or continue.
 #[derive(Clone, Debug, Error)]
@@ -32,6 +60,16 @@ pub enum RunError {
         blame: Blame,
         /// What the server refused.
         refusal: SmbRefusal,
+    },
+    /// A volume takes no write any more, for a reason that can be removed.
+    #[error("volume {volume}: {message}")]
+    NoWrite {
+        /// Name of the volume.
+        volume: String,
+        /// What happened, and of which path or address.
+        message: String,
+        /// Why.
+        refusal: WriteRefusal,
     },
     /// The target of a volume refused user name or secret.
     #[error("volume {volume}: {message}")]
@@ -77,6 +115,7 @@ impl RunError {
         match self {
             Self::Spec(_) | Self::Credentials { .. } => Blame::User,
             Self::Volume { blame, .. } | Self::Share { blame, .. } => *blame,
+            Self::NoWrite { refusal, .. } => refusal.blame(),
             Self::Miscompare { .. } => Blame::Peer,
             Self::Host(_) => Blame::Host,
             Self::Internal(_) => Blame::Us,

@@ -56,7 +56,7 @@ mod worker;
 
 pub use bulk::{BulkError, BulkSink, BulkSinkSpec, BulkSource, BulkSourceSpec};
 pub use ends::{END_BYTES, VolumeEnds, read_ends};
-pub use error::RunError;
+pub use error::{RunError, WriteRefusal};
 pub use facts::{Facts, ThreadFacts, VolumeFacts};
 pub use linerate_blame::Blame;
 pub use record::{

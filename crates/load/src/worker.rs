@@ -28,7 +28,6 @@ use crate::{
 use control::Control;
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
-use linerate_smb::SmbRefusal;
 use pause::Pauses;
 use queue::SharedQueues;
 use recorder::{IoEntry, Recorder, error_message};
@@ -509,24 +508,24 @@ impl<D: Driver> Worker<D> {
             self.event(Some(slot.volume), "io_error", message.clone(), failure.blame(), now);
         }
         if failure.is_final() || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
-            let message = format!("the volume died: {message}");
-            self.volume_died(slot.volume, message, (failure.blame(), failure.refusal()), now);
+            let message = match &self.spec.volumes[self.volumes[slot.volume as usize].index as usize].url {
+                url if failure.is_write_refusal() => {
+                    format!("{}: {message}", url.trim_start_matches("file:"))
+                }
+                _ => format!("the volume died: {message}"),
+            };
+            let error = failure.ends_run(self.name(slot.volume), message.clone());
+            self.volume_died(slot.volume, message, error, now);
         }
     }
 
-    /// Reports it once; later failed I/Os are only counted.
-    fn volume_died(
-        &mut self,
-        volume: u32,
-        message: String,
-        (blame, refusal): (Blame, Option<SmbRefusal>),
-        now: Nanos,
-    ) {
+    /// Reports it once, and ends the run; later failed I/Os are only counted.
+    fn volume_died(&mut self, volume: u32, message: String, error: RunError, now: Nanos) {
         if std::mem::replace(&mut self.volumes[volume as usize].dead, true) {
             return;
         }
-        self.event(Some(volume), "volume_failed", message.clone(), blame, now);
-        self.control.fail(RunError::of_volume(self.name(volume), message, blame, refusal));
+        self.event(Some(volume), "volume_failed", message, error.blame(), now);
+        self.control.fail(error);
     }
 
     fn miscompare(&mut self, volume: u32, message: String, now: Nanos) {
@@ -543,8 +542,10 @@ impl<D: Driver> Worker<D> {
         let volume = notice.unit.and_then(of_unit);
         match volume {
             Some(volume) if notice.fatal => {
-                let whose = (notice.blame, notice.refusal);
-                self.volume_died(volume, notice.message.clone(), whose, notice.at);
+                let message = notice.message.clone();
+                let error =
+                    RunError::of_volume(self.name(volume), message.clone(), notice.blame, notice.refusal);
+                self.volume_died(volume, message, error, notice.at);
             }
             _ => {
                 let text = (notice.message.clone(), notice.blame);

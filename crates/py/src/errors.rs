@@ -5,7 +5,7 @@ use linerate_blame::Blame;
 use linerate_fabric::FabricError;
 use linerate_iscsi_initiator::ToolError;
 use linerate_iscsi_target::ArrayError;
-use linerate_load::{BulkError, HistogramError, RunError, SpecError};
+use linerate_load::{BulkError, HistogramError, RunError, SpecError, WriteRefusal};
 use linerate_smb::{SmbRefusal, SmbToolError};
 use linerate_storage::controller::StorageError;
 use pyo3::prelude::*;
@@ -69,9 +69,31 @@ fn share_hint(refusal: SmbRefusal) -> &'static str {
     }
 }
 
+/// What to do about a volume that takes no write.
+fn write_hint(refusal: WriteRefusal) -> &'static str {
+    match refusal {
+        WriteRefusal::FullDisk => {
+            "make room in the file system (`df` shows it) or raise the quota, or use less of it: --size, or smaller \
+             files; blocks of a new file take their room when they are first written"
+        }
+        WriteRefusal::FullArray => {
+            "add disks to the array's pool or remove snapshots and volumes there, or use less of the volume (--size)"
+        }
+        WriteRefusal::Protected => {
+            "permit writes to this volume on the array, or name another one; a workload that only reads can use it"
+        }
+    }
+}
+
 pub(crate) fn run_error(error: &RunError) -> PyErr {
-    if let RunError::Share { refusal, .. } = error {
-        return blamed(error.blame(), error.to_string(), share_hint(*refusal));
+    match error {
+        RunError::Share { refusal, .. } => {
+            return blamed(error.blame(), error.to_string(), share_hint(*refusal));
+        }
+        RunError::NoWrite { refusal, .. } => {
+            return blamed(error.blame(), error.to_string(), write_hint(*refusal));
+        }
+        _ => {}
     }
     let hint = match error.blame() {
         _ if matches!(error, RunError::Miscompare { .. }) => {

@@ -17,7 +17,11 @@ from linerate.advice.facts import AuditSubject, SanFactSheet, joined
 from linerate.advice.judge import RuleOutcome, judge
 from linerate.advice.linux.read import read_linux
 from linerate.advice.switch.classes import ISCSI_PRIORITY
-from linerate.advice.switch.read import read_switch
+from linerate.advice.switch.read import kind_of_switch, read_switch
+from linerate.errors import UserError
+
+_HEAD_BYTES = 64
+"""Enough to tell an image or JSON from a topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,26 @@ def completed(sheets: Iterable[SanFactSheet], answers: Mapping[str, str]) -> San
     return with_answers(with_dcb(with_backup(joined(sheets))), answers)
 
 
+def _refuse_other_sources(place: str) -> None:
+    """Raises UserError for what is read by an option, or not at all, with the way out."""
+    if "://" in place:
+        raise UserError(
+            f"{place}: an array is not asked over the network",
+            "log in with this host's own initiator and audit this host, or describe the SAN in a topology file",
+        )
+    try:
+        with Path(place).open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return  # the reader of topologies tells
+    if head.startswith((b"vhdxfile", b"conectix")):
+        raise UserError(f"{place}: a backup image", f"give it with --image {place}")
+    if head.lstrip().startswith(b"{"):
+        raise UserError(f"{place}: JSON, and no topology", f"give facts of a host with --facts {place}")
+    if (kind := kind_of_switch(Path(place))) is not None:
+        raise UserError(f"{place}: a configuration of {kind}", f"give it with --switch {place}")
+
+
 def _of_place(place: str, evidence: dict[str, str]) -> SanFactSheet:
     """A study directory, else a topology."""
     if Path(place).is_dir():
@@ -90,4 +114,5 @@ def _of_place(place: str, evidence: dict[str, str]) -> SanFactSheet:
         return found.sheet
     from linerate.san import load_topology
 
+    _refuse_other_sources(place)
     return read_topology(load_topology(place))

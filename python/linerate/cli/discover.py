@@ -11,6 +11,10 @@ import typer
 
 from linerate.errors import BY_BLAME, LinerateError
 
+_GIVE_SECRET = (
+    "give user and secret: iscsi://user%secret@host, or LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD"
+)
+
 
 def discover(
     portal: Annotated[
@@ -78,7 +82,7 @@ def _fail_if_shut_out(targets: Sequence[Mapping[str, Any]]) -> None:
     worst = next((target for target in targets if target["wrong_credentials"]), targets[0])
     hint = "see the array's log, and the network on the way to it"
     if worst["wrong_credentials"]:
-        hint = "give user and secret: iscsi://user%secret@host, or LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD"
+        hint = _GIVE_SECRET
     elif worst["blame"] == "user":
         hint = "see which initiators the array lets in, and which name this one has"
     raise BY_BLAME[worst["blame"]](worst["failure"], hint)
@@ -101,12 +105,15 @@ def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.extend(f"  {_lun(lun)}" for lun in target["luns"])
         if not target["luns"]:
             lines.append(f"  no LUNs{': ' + target['failure'] if target['failure'] else ''}")
+            if target["wrong_credentials"]:
+                lines.append(f"  -> {_GIVE_SECRET}")
     return lines
 
 
 def _lun(lun: Mapping[str, Any]) -> str:
     if lun["failure"]:
-        return f"LUN {lun['lun']:<5} {lun['failure']}"
+        place, _, rest = lun["failure"].partition(": ")
+        return f"LUN {lun['lun']:<5} {rest if place.startswith('iscsi://') else lun['failure']}"
     names = " ".join(str(lun[key]).strip() for key in ("vendor", "product", "serial") if lun.get(key))
     return (
         f"LUN {lun['lun']:<5} {size_text(lun['capacity_bytes']):>10}  {lun['block_bytes']} B blocks  {names}"

@@ -38,6 +38,9 @@ OWN_WINDOW_MOST = Hint(
 )
 SEVERAL_SESSIONS = Hint("sessions_per_volume", "dsn-sessions", "each session has windows of its own")
 
+JUMBO = "mtu=9000"
+JUMBO_BYTES = 9000
+
 HINTS: dict[Limit, tuple[Hint, ...]] = {
     "mtu black hole": (
         Hint("mtu", "mtu-offload", "the same MTU on host, every switch port and array; 1500 until then"),
@@ -53,12 +56,18 @@ HINTS: dict[Limit, tuple[Hint, ...]] = {
     ),
     "line": (
         Hint("multipath.paths", "mpio-layouts", "a second path adds a second line"),
-        Hint("mtu=9000", "mtu-offload", "up to 5 % less of the line for headers"),
+        Hint(JUMBO, "mtu-offload", "up to 5 % less of the line for headers"),
+        Hint("multipath.policy", "mpio-layouts", "I/Os in turn on all paths fill all lines"),
     ),
     "window": (OWN_WINDOW_FIXED, OWN_WINDOW_MOST),
     "this host's CPU": (
         Hint("rss", "nic-tuning", "interrupts of the adapter on several CPUs, and other programs elsewhere"),
-        Hint("mtu=9000", "mtu-offload", "fewer frames per byte"),
+        Hint(JUMBO, "mtu-offload", "fewer frames per byte"),
+        Hint(
+            "outstanding",
+            "nic-tuning",
+            "fewer I/Os in flight, if the response time counts more than the rate",
+        ),
     ),
     "disks": (
         Hint("array.raid_level", "raid-levels", "fewer disk I/Os per host I/O"),
@@ -77,3 +86,9 @@ HINTS: dict[Limit, tuple[Hint, ...]] = {
         Hint("sessions_per_volume", "dsn-sessions", "more sessions per volume"),
     ),
 }
+
+
+def hints_for(limit: Limit, mtu_bytes: int) -> tuple[Hint, ...]:
+    """Two settings to try on a path whose frames have up to so many bytes: larger ones are no news to it."""
+    useful = [hint for hint in HINTS[limit] if hint.setting != JUMBO or mtu_bytes < JUMBO_BYTES]
+    return tuple(useful[:2])

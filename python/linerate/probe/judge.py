@@ -12,25 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from linerate.analysis.limits.wire import (
-    HEADERS_BYTES,
-    MSS_USUAL_BYTES,
-    line_rate_text,
-    on_wire,
-)
-from linerate.probe.beside_raw import as_raw, is_below_raw, raw_notes
+from linerate.analysis.limits.wire import HEADERS_BYTES, MSS_USUAL_BYTES
+from linerate.probe.beside_raw import raw_notes
 from linerate.probe.evidence import HOST_BUSY_PERCENT, LOOPBACK, Evidence, TrialResult
-from linerate.probe.hints import HINTS, Hint, Limit
+from linerate.probe.hints import Hint, Limit, hints_for
+from linerate.probe.lines import full_line, line_by_raw, line_of_any_rate
 from linerate.probe.port.adapter import adapter_notes
 from linerate.probe.port.notes import port_notes
 from linerate.probe.stalls import delayed_ack
-from linerate.probe.windows import MORE, held_writes, window
+from linerate.probe.windows import held_writes, window
 
 LOSS_PERCENT = 0.05  # TCP's rate falls with the root of it (Mathis et al. 1997)
 LOST_SEGMENTS_MIN = 10
 GAPS_PERCENT = 0.2  # each lost segment leaves several that follow a gap
-LINE_RATES_MBIT_S = (100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0)
-LINE_FULL = (0.93, 1.04)  # of a line's rate, headers counted
+GAPS_EXPECTED_MIN = 10.0
+GAPS_FOUND_SHARE = 0.1
 _OF_READS = ("disks", "line", "window")
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
@@ -58,12 +54,12 @@ def judge(seen: Evidence) -> Diagnosis:
     for limit, explain in _CAUSES:
         if sentence := explain(seen):
             return Diagnosis(limit, sentence, _hints(limit, seen), (*_beside(limit, seen), *notes))
-    return Diagnosis("unknown", _nothing_full(seen), HINTS["unknown"], notes)
+    return Diagnosis("unknown", _nothing_full(seen), hints_for("unknown", seen.mtu_bytes), notes)
 
 
 def _hints(limit: Limit, seen: Evidence) -> tuple[Hint, ...]:
     held = window(seen) if limit == "window" else None
-    return held.hints if held else HINTS[limit]
+    return held.hints if held else hints_for(limit, seen.mtu_bytes)
 
 
 def _window(seen: Evidence) -> str:
@@ -73,9 +69,11 @@ def _window(seen: Evidence) -> str:
 
 def _beside(limit: Limit, seen: Evidence) -> tuple[str, ...]:
     """Slow disks limit small I/O only: what limits large sequential I/O is another question, and so is what limits
-    writes where reads are faster."""
+    writes where reads are faster. A line that is full loses frames in front of it."""
     notes = []
-    sentence = (_line(seen) or _window(seen)) if limit == "disks" else ""
+    if limit == "line" and (lost := _lost(seen)):
+        notes.append(f"{lost}, only while the line was full: a queue in front of it overflows.")
+    sentence = (full_line(seen) or _window(seen)) if limit == "disks" else ""
     if sentence:
         notes.append(f"For large sequential I/O: {sentence}")
     held = held_writes(seen) if limit in _OF_READS else None
@@ -120,6 +118,23 @@ def _notes(seen: Evidence) -> tuple[str, ...]:
 
 
 def _loss(seen: Evidence) -> str:
+    """A line that is full loses frames where a queue in front of it overflows: then the line is the limit."""
+    lost = _lost(seen)
+    return f"{lost}." if lost and not (full_line(seen) and _is_lost_by_load(seen)) else ""
+
+
+def _is_lost_by_load(seen: Evidence) -> bool:
+    """Whether no segment is lost or late with one I/O in flight, where the share of all trials makes many of them."""
+    alone = [one for one in seen.measured.values() if one.trial.outstanding == 1]
+    sums = [one.tcp for one in seen.measured.values()]
+    received = sum(tcp.received_segments for tcp in sums)
+    gaps_share = sum(tcp.out_of_order for tcp in sums) / max(1, received)
+    expected = gaps_share * sum(one.tcp.received_segments for one in alone)
+    found = sum(one.tcp.out_of_order + _lost_segments(one) for one in alone)
+    return expected >= GAPS_EXPECTED_MIN and found <= GAPS_FOUND_SHARE * expected
+
+
+def _lost(seen: Evidence) -> str:
     """Over all trials; a few segments prove nothing, for TCP also sends some again that were only late.
 
     A loopback loses nothing: it reorders, and an array that works in turns acknowledges late.
@@ -136,42 +151,12 @@ def _loss(seen: Evidence) -> str:
         signs.append(f"{again:,} segments that this host sent ({again_percent:.2g} %) were retransmits")
     if gaps_percent >= GAPS_PERCENT and gaps >= LOST_SEGMENTS_MIN:
         signs.append(f"{gaps:,} segments that came in ({gaps_percent:.2g} %) followed a gap")
-    return f"The path loses frames: {', and '.join(signs)}." if signs else ""
+    return f"The path loses frames: {', and '.join(signs)}" if signs else ""
 
 
 def _lost_segments(one: TrialResult) -> int:
     """A segment that waits in a long queue, or for a busy array, is sent again too, but was not lost."""
     return max(0, one.tcp.retransmits - one.tcp.needless_retransmits)
-
-
-def _line(seen: Evidence) -> str:
-    best = max(seen.bulk, key=lambda one: one.mb_s)
-    if seen.port == LOOPBACK or best.is_host_full or is_below_raw(seen):
-        return ""
-    if best.is_several and best.mb_s > MORE * seen.measured["large"].mb_s:
-        return ""  # a line that one session does not fill is not what limits it
-    on_wire_mbit_s = 8 * best.mb_s * on_wire(seen.mtu_bytes)
-    line = next(
-        (rate for rate in LINE_RATES_MBIT_S if LINE_FULL[0] <= on_wire_mbit_s / rate <= LINE_FULL[1]), None
-    )
-    if line is None:
-        return ""
-    return (
-        f"The line is full: {best.mb_s:.0f} MB/s of data are {on_wire_mbit_s:,.0f} Mbit/s of frames, "
-        f"{min(100.0, 100 * on_wire_mbit_s / line):.0f} % of {line_rate_text(line)}{_narrower(seen, line)}."
-    )
-
-
-def _line_by_raw(seen: Evidence) -> str:
-    """A loopback has no line, and a full load thread is the limit of iSCSI alone."""
-    return "" if seen.port == LOOPBACK or seen.measured["large"].is_host_full else as_raw(seen)
-
-
-def _narrower(seen: Evidence, line_mbit_s: float) -> str:
-    port_mbit_s = seen.port_mbit_s or 0.0
-    if port_mbit_s <= line_mbit_s:
-        return ""
-    return f". The port {seen.port} of this host has {line_rate_text(port_mbit_s)}, so a narrower link is behind it"
 
 
 def _this_host(seen: Evidence) -> str:
@@ -256,9 +241,10 @@ _CAUSES: tuple[tuple[Limit, Callable[[Evidence], str]], ...] = (
     ("loss", _loss),
     ("delayed acknowledgement", delayed_ack),
     ("disks", _disks),
-    ("line", _line),
+    ("line", full_line),
     ("window", _window),
-    ("line", _line_by_raw),
+    ("line", line_by_raw),
+    ("line", line_of_any_rate),
     ("this host's CPU", _this_host),
     ("array", _array),
     ("round trip", _round_trip),

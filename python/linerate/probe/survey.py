@@ -79,7 +79,7 @@ def survey(asked: ProbeRequest, tell: Tell = lambda _doing, _share: None) -> Sur
     sizes: list[SizeTimes] = []
     if measured:
         block_bytes = measured["floor"].block_bytes
-        for is_write in directions:
+        for is_write in directions if "write_floor" in measured else (False,):
             spec = sizes_spec(volume, block_bytes, part.seconds(SHARE), is_write=is_write)
             sizes += measure_sizes(
                 spec,
@@ -141,6 +141,11 @@ def _trials(
     for trial in todo:
         try:
             one = measure(specs[trial.name], trial, part.begun(trial.title, trial.share))
+        except UserError:
+            if not (trial.is_write and measured):
+                raise
+            skipped[trial.name] = "the array protects the volume from writes"
+            continue
         except LinerateError:
             if measured or not may_stall:
                 raise

@@ -147,8 +147,7 @@ class StudyDirectory:
             record = StudyRecord.model_validate_json((path / STUDY).read_bytes())
         except OSError as error:
             raise UserError(
-                f"{path} is not a study directory: {STUDY}: {error.strerror}",
-                "give a directory that `linerate study run` wrote",
+                f"{path} is not a study directory: {STUDY}: {error.strerror}", _way_to_study(path)
             ) from error
         except ValidationError as error:
             problem = error.errors()[0]
@@ -253,6 +252,12 @@ class StudyDirectory:
         had = {(step.san, step.case) for step in self.measured.values()}
         return {place: last[-1].reason for place, last in self.refusals.items() if place not in had}
 
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """Settings that the baseline could not have where it was run last -> why."""
+        facts = [entry for entry in self.entries if isinstance(entry, SanFacts)]
+        return {name: why for one in facts for name, why in one.lacking.items()}
+
     def is_given_up(self, step: StudyStep) -> bool:
         """Whether its case is not asked for again on its SAN."""
         return len(self.refusals.get((step.san, step.case), ())) >= REFUSALS_MOST
@@ -296,6 +301,15 @@ class StudyDirectory:
             raise UserError(
                 f"{self.path / VERDICTS}: damaged", f"linerate study verdict {self.path} makes it again"
             ) from error
+
+
+def _way_to_study(path: Path) -> str:
+    """What to give instead of a folder that is no study directory."""
+    if (path / "manifest.json").is_file():
+        return f"it is a run: linerate report {path}"
+    if inside := sorted(str(one.parent) for one in path.glob(f"*/{STUDY}")):
+        return f"the studies are inside of it: {', '.join(inside)}"
+    return "give a directory that `linerate study run` wrote"
 
 
 def _check_names(path: Path, study: Study, entries: tuple[Entry, ...]) -> None:

@@ -100,6 +100,7 @@ def _outcome(
     while (stage := procedure.next(measured)) is not None:
         done = finished(directory / f"{len(measured) + 1}-{stage.name}", stage, measured)
         points = dict(_names(record.space, stage))
+        _refuse_factors_that_cannot_be_had(done, record.space, points)
         measured[stage.name] = list(_runs(done, stage, points))
         for (_, case), reason in done.not_applicable.items():
             skipped[settings_text(record.space.changed(points[case]))] = reason
@@ -111,6 +112,25 @@ def _outcome(
             f"{done.path}: no pair of its runs counts", f"see why with: linerate study status {done.path}"
         )
     return TuneOutcome(procedure, measured, done, effects[0], skipped)
+
+
+def _refuse_factors_that_cannot_be_had(
+    done: StudyDirectory, space: Space, points: Mapping[str, Point]
+) -> None:
+    """Raises UserError for a factor whose values were not set: no run tells of it."""
+    skipped = {case: reason for (_, case), reason in done.not_applicable.items()}
+    lacking = {name: why for name, why in done.lacking.items() if name in {one.name for one in space.factors}}
+    for index, factor in enumerate(space.factors):
+        changing = [case for case, point in points.items() if point[index]]
+        if changing and all(case in skipped for case in changing):
+            told = (part for reason in skipped.values() for part in reason.split("; "))
+            own = next((part for part in told if part.startswith(f"{factor.name}: ")), None)
+            if own is not None:
+                lacking[factor.name] = own.removeprefix(f"{factor.name}: ")
+    for name, why in lacking.items():
+        raise UserError(
+            f"{name} cannot be set here: {why}", f"start anew without {name}, or where it can be set"
+        )
 
 
 def stage_study(record: TuneRecord, stage: TuneStage) -> Study:

@@ -25,7 +25,7 @@ from linerate.tune.robust import Fit, fit
 
 Pair = tuple[int, int]
 Standing = Literal["matters", "no effect", "undecided"]
-_TREND_RUNS = 8  # a block of fewer runs has none to spare for a trend
+TREND_RUNS = 8  # a block of fewer runs has none to spare for a trend
 _OWN_LEAST = 0.5  # share of an interaction's column that no other column explains
 _SAME = 1e-6
 
@@ -133,7 +133,7 @@ def block_columns(runs: Sequence[TuneRun]) -> Array:
         columns.append(inside.astype(np.float64))
         place = np.array([float(run.position) for run in runs])
         length = np.ptp(place[inside])
-        if inside.sum() >= _TREND_RUNS and length > 0:
+        if inside.sum() >= TREND_RUNS and length > 0:
             columns.append(np.where(inside, place - place[inside].mean(), 0.0) / length)
     return np.column_stack(columns)
 

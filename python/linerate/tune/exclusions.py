@@ -9,7 +9,8 @@ from linerate.errors import UserError
 from linerate.setting import Value
 from linerate.study import Study
 from linerate.study.file.hosts import unfit_load_host
-from linerate.study.laboratory.settings import check_on
+from linerate.study.laboratory.modelled import NONE_IN_MODELLED_TIME
+from linerate.study.laboratory.settings import check_on, is_of_load, is_of_storage
 from linerate.tune.factors import Exclusion, Factor
 
 
@@ -23,6 +24,17 @@ def excluded_by_san(study: Study, factors: Sequence[Factor]) -> Iterator[Exclusi
             values = {one.name: first, other.name: second}
             if reason := _refusal(study, values):
                 yield Exclusion(values=values, reason=reason)
+
+
+def check_clock(study: Study, factors: Sequence[Factor]) -> None:
+    """Raises UserError for a setting that a SAN in modelled time does not have: it has disks and loads only."""
+    (workload,) = study.workloads
+    for name in (one.name for one in factors if study.san(workload.san).clock == "virtual"):
+        if not (is_of_load(name) or is_of_storage(name)):
+            raise UserError(
+                f"{name} cannot be set in {workload.san}: {NONE_IN_MODELLED_TIME}",
+                f'leave {name} out, or measure in real time: a SAN without clock = "virtual"',
+            )
 
 
 def _refusal(study: Study, values: dict[str, Value]) -> str:

@@ -9,6 +9,7 @@ from scipy import optimize, special  # type: ignore[import-untyped]
 from linerate.analysis.verdict import ALPHA
 from linerate.analysis.verdict.power import POWER
 from linerate.analysis.verdict.student import t_reach
+from linerate.tune.effects import TREND_RUNS
 
 _ERRORS_MOST = 50.0  # standard errors; the effect is smaller
 
@@ -23,7 +24,8 @@ def smallest_effect(spread: float, points: int, blocks: int, factors: int) -> fl
         factors: number of main effects.
     """
     runs = points * blocks
-    freedom = max(runs - points - 2 * blocks, 1)
+    of_a_block = 2 if points >= TREND_RUNS else 1  # its level, and its trend
+    freedom = max(runs - points - of_a_block * blocks, 1)
     reach = float(t_reach(ALPHA / factors / 2, freedom))
 
     def lack(distance: float) -> float:

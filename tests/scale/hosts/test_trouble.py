@@ -40,6 +40,8 @@ away) echo "ssh: connect to host away port 22: Connection timed out" >&2; exit 2
 stranger) echo "Host key verification failed." >&2; exit 255 ;;
 denied) echo "tester@denied: Permission denied (publickey)." >&2; exit 255 ;;
 older) exec PYTHON FOLDER/older.py ;;
+cramped) exec unshare --map-root-user --mount sh -c \\
+    'mount -t tmpfs -o size=2m none FOLDER/small && exec sh -c "$1"' sh "exec $*" ;;
 full*) exec unshare --map-root-user --mount sh -c \\
     'mount -t tmpfs -o size="$1" none "$TMPDIR" && exec sh -c "$2"' sh "${host#full}" "exec $*" ;;
 esac
@@ -145,6 +147,24 @@ def test_a_host_whose_disk_is_full_ends_the_search(tmp_path: Path, size: str) ->
     assert "another TMPDIR" in said
     for path in (tmp_path / "out").glob("*-hosts-*"):
         assert RunDirectory.open(path).manifest.state == "failed"
+    assert_nothing_left(tmp_path)
+
+
+def test_a_volume_on_a_full_file_system_of_a_host_is_named(tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    file = tmp_path / "writes.toml"
+    volume = f'{{ name = "v1", target = "{tmp_path}/small/new.bin", size = "16m", create = true }}'
+    stream = '{ name = "s", size = "4k", read = 90 }'
+    file.write_text(f'elapsed = "20s"\nvolume = [{volume}]\nstream = [{stream}]\n', "ascii")
+    words = ("--hosts", "cramped", *PLACES, "--overwrite", "all", "--output", str(tmp_path / "out"))
+    done = linerate("run", file, *words)
+    if "Operation not permitted" in done.stderr or "permission denied" in done.stderr:
+        need.missing("no right to mount a small disk")
+    assert done.returncode == 1, done.stderr
+    said = " ".join(done.stderr.split())
+    assert f"host cramped: volume cramped/v1: {tmp_path}/small/new.bin: write of 4096 bytes" in said
+    assert "-> make room in the file system" in said
+    assert RunDirectory.open(tmp_path / "out").manifest.state == "failed"
     assert_nothing_left(tmp_path)
 
 

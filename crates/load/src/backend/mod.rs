@@ -18,12 +18,13 @@ pub(crate) use router::{BackendKind, Backends, is_remote, kind_of};
 pub(crate) use smb::share_session_json;
 
 use crate::{
+    error::{RunError, WriteRefusal},
     record::{Op, tally::NetworkTally},
     spec::VolumeSpec,
 };
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Seg};
-use linerate_iscsi_initiator::IoError;
+use linerate_iscsi_initiator::{IoError, SenseKey, sense_code};
 use linerate_smb::{SmbIoError, SmbRefusal};
 use std::{collections::BTreeMap, fmt, io};
 
@@ -72,20 +73,50 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The volume will not return during this run.
+    /// The volume will not return during this run, or takes no write any more.
     pub(crate) fn is_final(self) -> bool {
-        matches!(
-            self,
-            Self::Iscsi(IoError::SessionLost | IoError::DeviceChanged | IoError::Closed)
-                | Self::Smb(SmbIoError::Lost | SmbIoError::Closed)
-        )
+        self.write_refusal().is_some()
+            || self.refusal() == Some(SmbRefusal::NoSpace)
+            || matches!(
+                self,
+                Self::Iscsi(IoError::SessionLost | IoError::DeviceChanged | IoError::Closed)
+                    | Self::Smb(SmbIoError::Lost | SmbIoError::Closed)
+            )
+    }
+
+    /// The volume takes no write any more.
+    pub(crate) fn is_write_refusal(self) -> bool {
+        self.write_refusal().is_some()
+    }
+
+    /// Why the volume takes no write, if that is the failure and a file of this host or an array says so.
+    fn write_refusal(self) -> Option<WriteRefusal> {
+        match self {
+            Self::System(kind, _) => WriteRefusal::of_call(kind),
+            Self::Iscsi(IoError::CheckCondition(sense)) if sense.key == SenseKey::DataProtect => {
+                let is_full = sense.code == sense_code::SPACE_ALLOCATION_FAILED;
+                Some(if is_full { WriteRefusal::FullArray } else { WriteRefusal::Protected })
+            }
+            _ => None,
+        }
+    }
+
+    /// The error of a run that ends with this failure.
+    pub(crate) fn ends_run(self, volume: String, message: String) -> RunError {
+        match self.write_refusal() {
+            Some(refusal) => RunError::NoWrite { volume, message, refusal },
+            None => RunError::of_volume(volume, message, self.blame(), self.refusal()),
+        }
     }
 
     /// Whose fault.
     pub(crate) fn blame(self) -> Blame {
+        if let Some(refusal) = self.write_refusal() {
+            return refusal.blame();
+        }
         match self {
             Self::System(io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied, _) => Blame::User,
-            Self::System(io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull, _) => Blame::Host,
+            Self::System(io::ErrorKind::OutOfMemory, _) => Blame::Host,
             Self::System(..) | Self::Short { .. } | Self::Iscsi(_) => Blame::Peer,
             Self::Smb(error) => error.blame(),
         }
@@ -253,5 +284,36 @@ impl OpenError {
     pub(crate) fn new(blame: Blame, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { message, blame, wrong_credentials: false, refusal: None, is_missing: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+    use linerate_iscsi_initiator::SenseCode;
+
+    #[test]
+    fn a_volume_that_takes_no_write_ends_a_run_with_its_own_remedy() {
+        let sense = |key, code| Failure::Iscsi(IoError::CheckCondition(SenseCode::new(key, code)));
+        let refusal = |failure: Failure| match failure.ends_run("v".into(), "m".into()) {
+            RunError::NoWrite { refusal, .. } if failure.is_final() => Some((refusal, failure.blame())),
+            _ => None,
+        };
+        let full = Some((WriteRefusal::FullDisk, Blame::Host));
+        assert_eq!(refusal(Failure::System(io::ErrorKind::StorageFull, Some(28))), full);
+        assert_eq!(refusal(Failure::System(io::ErrorKind::QuotaExceeded, Some(122))), full);
+        assert_eq!(
+            refusal(sense(SenseKey::DataProtect, sense_code::SPACE_ALLOCATION_FAILED)),
+            Some((WriteRefusal::FullArray, Blame::Peer))
+        );
+        assert_eq!(
+            refusal(sense(SenseKey::DataProtect, 0x2701)),
+            Some((WriteRefusal::Protected, Blame::User))
+        );
+        let medium = sense(SenseKey::MediumError, 0x1100);
+        assert_eq!((refusal(medium), medium.is_final(), medium.blame()), (None, false, Blame::Peer));
+        assert!(!Failure::System(io::ErrorKind::Other, Some(5)).is_final());
     }
 }

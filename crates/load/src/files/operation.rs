@@ -6,14 +6,17 @@
 use super::{
     block::OpenBlocks,
     data::BlockBuffers,
-    file_system::{FileSystem, OpenedFile, blame_of},
+    file_system::{FileSystem, OpenedFile, blame_of, refused},
     prepare::ThreadFiles,
     record::{Entry, event},
     shared::Shared,
     spec::{FileOp, FileSelect, FileWorkSpec},
     tree::Tree,
 };
-use crate::stream::rng::{Rng, Use};
+use crate::{
+    error::WriteRefusal,
+    stream::rng::{Rng, Use},
+};
 use linerate_blame::Blame;
 use linerate_io::{blocking::BlockingMode, system};
 use std::{
@@ -144,6 +147,10 @@ impl<'a> FileThread<'a> {
             Err(error) => {
                 let what = format!("{} of {} failed: {error}", words(op), self.path);
                 let (blame, _) = blame_of(&error, Blame::Peer);
+                if WriteRefusal::of_call(error.kind()).is_some() {
+                    let structure = &self.shared.spec.structures[self.work.structure];
+                    self.shared.fail(refused(structure, what.clone(), &error));
+                }
                 self.shared.recorder.failed(self.index, (self.work_index, op), || {
                     event("io_error", self.shared.seconds(), self.structure(), what, blame)
                 });

@@ -29,7 +29,7 @@ from linerate.advice.linux.network import (
 from linerate.advice.linux.source import LinuxSource
 from linerate.advice.linux.volumes import HostVolume, host_volumes
 from linerate.advice.outline import as_text
-from linerate.errors import HostError
+from linerate.errors import HostError, UserError
 from linerate.host import Shown
 
 _HEADERS_BYTES = 28  # IPv4 and ICMP
@@ -90,7 +90,7 @@ def _ports(
     """The ports to the SAN, and a note where they are a guess."""
     there = source.names("sys/class/net")
     if missing := [name for name in devices if name not in there]:
-        raise HostError(f"there is no device {missing[0]}", f"there is {', '.join(there)}")
+        raise UserError(f"there is no device {missing[0]}", f"there is {', '.join(there)}")
     if devices:
         return list(dict.fromkeys(devices))
     if used := sorted({one.port for one in sessions if one.port}):

@@ -45,6 +45,14 @@ def read_switch(given: str, vlan: int | None = None, priority: str = ISCSI_PRIOR
     return _sheet(parse_config(text), dialect, path, vlan, priority)
 
 
+def kind_of_switch(path: Path) -> str | None:
+    """The kind of switch whose configuration a file is; None: it is none that is known."""
+    try:
+        return _dialect(read_config_text(path), path).name
+    except UserError:
+        return None
+
+
 def _dialect(text: str, path: Path) -> SwitchDialect:
     """The kind whose marks the text has most of."""
     lines = [" ".join(line[:200].lower().split()) for line in cleaned_lines(text)[:_MARKED_LINES_MAX]]

@@ -183,7 +183,7 @@ def _trials(found: Survey) -> Iterator[str]:
     yield from _table([_HEADS, *(_row(one) for one in seen.measured.values()), *raw])
     for name, why in seen.skipped.items():
         yield f"not tried: {name}: {why}"
-    if "write" not in seen.measured:
+    if "write" not in {*seen.measured, *seen.skipped}:
         yield "not tried: writes; they destroy data (--write)"
     if seen.sizes:
         yield from _table([_SIZE_HEADS, *_size_rows(seen.sizes)])

@@ -168,7 +168,7 @@ def _record(
 
     from linerate.study.file.factored import load_factored
     from linerate.tune import Factor, Space
-    from linerate.tune.exclusions import excluded_by_san
+    from linerate.tune.exclusions import check_clock, excluded_by_san
     from linerate.tune.record import TuneRecord
 
     loaded, levels = load_factored(study_file(file) or file, given, quick=quick, seed=seed)
@@ -180,6 +180,7 @@ def _record(
         raise UserError(
             f"{name}: the file's [[san]] sets it for every case", f"leave {name} out of [[san]].settings"
         )
+    check_clock(study, factors)
     exclusions = (*(_exclusion(text, factors) for text in forbid), *excluded_by_san(study, factors))
     return TuneRecord(
         started_at=datetime.now(UTC),

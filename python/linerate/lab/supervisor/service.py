@@ -30,6 +30,9 @@ class LabService:
     def __init__(self, lab: Built) -> None:
         self._lab = lab
         self._receivers = ReceiveThreads({name: node for name, node in lab.nodes.items() if name != CONTROL})
+        self._real_time = (
+            lab.fabric.receivers
+        )  # asked once: a lab whose fabric has ended is still looked at, and ended
         self._ended: dict[str, int] = {}
         self.faults = Faults(lab.topology, lab.fabric.impairment, self._readdress)
         self._changes = 0
@@ -72,7 +75,7 @@ class LabService:
             "fabric": self._lab.fabric.name,
             "fabric_reasons": self._lab.fabric_reasons,
             "attached": self._lab.attached,
-            "receivers": self._lab.fabric.receivers,
+            "receivers": self._real_time,
             "namespaces": {name: node.fd for name, node in self._lab.nodes.items()},
         }
 

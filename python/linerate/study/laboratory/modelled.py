@@ -27,7 +27,7 @@ from linerate.study.model import Settings, SettingValue, Workload
 from linerate.volumes import Cleared, Consent
 from linerate.workload.url import array_url
 
-_NONE_HERE = "in modelled time there is neither a network nor a host"
+NONE_IN_MODELLED_TIME = "in modelled time there is neither a network nor a host"
 
 
 class ModelledSan:
@@ -46,7 +46,9 @@ class ModelledSan:
 
     def apply(self, settings: Settings) -> SetUp:
         """Holds the settings of loads and disks for the next runs, and refuses all others."""
-        refused = {name: _NONE_HERE for name in settings if not (is_of_load(name) or is_of_storage(name))}
+        refused = {
+            name: NONE_IN_MODELLED_TIME for name in settings if not (is_of_load(name) or is_of_storage(name))
+        }
         self._settings = {name: value for name, value in settings.items() if name not in refused}
         readback: dict[str, SettingValue | None] = dict(self._settings)
         return SetUp(readback, refused)

@@ -234,6 +234,13 @@ impl<D: Driver> IoQueue<D> {
         self.failure.get_or_insert(RunError::of_volume(volume, message, blame, refusal));
     }
 
+    /// The job fails with the end of an I/O.
+    fn fail_with_io(&mut self, role: Role, failure: Failure, message: &str) {
+        let message = format!("{}: {message}", self.phase);
+        let volume = VOLUMES[role as usize].to_owned();
+        self.failure.get_or_insert(failure.ends_run(volume, message));
+    }
+
     /// Why the job failed, if it did.
     pub(super) fn failure(&self) -> Option<&RunError> {
         self.failure.as_ref()
@@ -362,7 +369,7 @@ impl<D: Driver> IoQueue<D> {
             }
         }
         if let Err(failure) = finished.result {
-            self.fail_with(io.volume, (failure.blame(), failure.refusal()), &io.failed(failure));
+            self.fail_with_io(io.volume, failure, &io.failed(failure));
         }
     }
 

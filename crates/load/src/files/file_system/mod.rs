@@ -6,7 +6,7 @@ mod host;
 mod share;
 
 use super::{signal::Signal, spec::StructureSpec};
-use crate::error::RunError;
+use crate::error::{RunError, WriteRefusal};
 use host::HostFiles;
 use linerate_blame::Blame;
 use linerate_io::blocking::{BlockingMode, EntryKind};
@@ -93,12 +93,18 @@ pub fn anchor_names(spec: &StructureSpec) -> Result<Option<Vec<(String, EntryKin
 
 /// A structure cannot be used.
 pub(super) fn refused(spec: &StructureSpec, message: String, error: &io::Error) -> RunError {
+    if let Some(refusal) = WriteRefusal::of_call(error.kind()) {
+        return RunError::NoWrite { volume: spec.name.clone(), message, refusal };
+    }
     let (blame, refusal) = blame_of(error, Blame::Host);
     RunError::of_volume(spec.name.clone(), message, blame, refusal)
 }
 
 /// Whose fault it is that a call failed, and what the server of a share refused.
 pub(super) fn blame_of(error: &io::Error, otherwise: Blame) -> (Blame, Option<SmbRefusal>) {
+    if let Some(refusal) = WriteRefusal::of_call(error.kind()) {
+        return (refusal.blame(), None);
+    }
     let of_share = error.get_ref().and_then(|inner| inner.downcast_ref::<ShareError>());
     of_share.map_or((otherwise, None), |ShareError(error)| (error.blame(), error.refusal()))
 }
