@@ -17,7 +17,10 @@ from linerate.scale.words import answer
             "Largest load: between 9 and 12 threads with a mean of 20 ms (95 % confidence).",
         ),
         (Capacity(64, None, ()), "at least 64 threads"),
-        (Capacity(32, None, (64,)), "at least 32 threads with a mean of 20 ms; larger ones are too close"),
+        (
+            Capacity(32, None, (64,)),
+            "at least 32 threads with a mean of 20 ms; larger ones could not be told",
+        ),
         (Capacity(None, None, (2, 64)), "no number of threads with a mean of 20 ms is sure"),
         (Capacity(None, 2, ()), "Even the smallest load, 2 threads, misses a mean of 20 ms."),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import linerate
 import pytest
 from linerate.errors import UserError
 from linerate.workload import PRESETS, LunMap, Overrides, RunSpec, SessionSpec, load_workload
@@ -11,6 +12,7 @@ from linerate.workload.toml_file import parse_toml
 
 from .conftest import NULL, Read
 
+THERE = str(Path(linerate.__file__).parent / "studies" / "anvil.toml")
 TEXT = "sd=sd1,lun=x,size=1g\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1,elapsed=1200,interval=5{}\n"
 
 
@@ -169,7 +171,9 @@ def test_chelsio_and_dlink() -> None:
     [
         ("no-such", "no-such: no such file"),
         ([], "no workload file is given"),
-        (["a.toml", "b.vdb"], "only vdbench files can be read together"),
+        (["a.toml", "b.vdb"], "a.toml: no such file"),
+        ([THERE, "ms"], "ms: no such file"),
+        ([THERE, THERE], "only vdbench files can be read together"),
         ("none.toml", "none.toml: No such file"),
         (".", "not a file"),
     ],

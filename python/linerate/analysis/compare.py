@@ -173,7 +173,7 @@ def _verdict(
     if ratio is None:
         return "zero on a side: no ratio"
     if low is None or high is None:
-        return "one run on a side: significance unknown"
+        return "one run on a side"
     if low <= 1 <= high:
         return "no difference shown"
     small = abs(ratio - 1) * 100 < MARGIN_PERCENT

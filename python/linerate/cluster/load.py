@@ -177,8 +177,7 @@ class ClusterLoad:
                 continue
             totals.append(unpacked(total))
             error = error or (failure and _of_host(name, failure))
-            if failure is None:
-                host.remote.ask("forget")
+            host.remote.ask("forget")
         if not totals:
             what = "; ".join(f"{name}: {why}" for name, why in self._lost.items())
             nothing = IntervalSample(index=0, start_s=0.0, end_s=0.0, warmup=False, rows=())

@@ -42,8 +42,8 @@ def line_by_raw(seen: Evidence) -> str:
 def line_of_any_rate(seen: Evidence) -> str:
     """The sentence for a limit on bytes that all reads share, else nothing.
 
-    4K random and 256K sequential reads, of one session and of several, bring the same bytes per second with their frames.
-    CPUs, disks and windows do not do that: small I/Os cost them more per byte, or several sessions less.
+    4K random and 256K sequential reads, of one session and of several, bring the same bytes per second with their
+    frames. CPUs, disks and windows do not do that: small I/Os cost them more per byte, or several sessions less.
     """
     small, floor, large = (seen.measured[name] for name in ("small", "floor", "large"))
     several = [one for one in seen.bulk if one.is_several and not one.trial.is_write]
@@ -57,8 +57,8 @@ def line_of_any_rate(seen: Evidence) -> str:
         return ""
     return (
         f"A line, or a limit on its rate, is full: 256K reads bring {large.mb_s:.3g} MB/s over one session as over "
-        f"several, and 4K reads {small.mb_s:.3g} MB/s. That is about {large_mbit_s:,.0f} Mbit/s of frames, which no usual "
-        "line has: a shaped or shared link, or a rate limit of a switch, a virtual machine or the array."
+        f"several, and 4K reads {small.mb_s:.3g} MB/s. That is about {large_mbit_s:,.0f} Mbit/s of frames, which no "
+        "usual line has: a shaped or shared link, or a rate limit of a switch, a virtual machine or the array."
     )
 
 

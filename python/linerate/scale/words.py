@@ -15,6 +15,7 @@ from linerate.scale.search import Capacity, SearchLimits
 from linerate.scale.threshold import Standing, Threshold
 from linerate.scale.way_down import compared
 
+_FAR = 1.5  # of the threshold
 KEPT: dict[Standing, str] = {"below": "kept", "above": "missed", "undecided": "too close to tell"}
 
 
@@ -57,8 +58,15 @@ def curve_lines(axis: Axis, threshold: Threshold, runs: Sequence[Reached], found
     for load, reached in by_load(runs).items():
         iops = sum(one.iops for one in reached) / len(reached)
         time_ms = sum(one.response_ms for one in reached) / len(reached)
-        mark = "" if load not in found.undecided else "  too close to the threshold"
+        mark = "" if load not in found.undecided else f"  {_doubt(time_ms, threshold, len(reached))}"
         yield f"{load:>8,}  {iops:>12,.0f}  {time_ms:>10.3g}  {len(reached):>4}{mark}"
+
+
+def _doubt(time_ms: float, threshold: Threshold, runs: int) -> str:
+    """Why a load is undecided: few runs that differ tell little, however far the threshold is."""
+    ratio = time_ms / threshold.limit_ms
+    is_far = max(ratio, 1 / ratio) > _FAR if ratio > 0 else True
+    return f"not decided by {runs} runs" if is_far else "too close to the threshold"
 
 
 def answer(axis: Axis, threshold: Threshold, limits: SearchLimits, found: Capacity) -> str:
@@ -66,7 +74,8 @@ def answer(axis: Axis, threshold: Threshold, limits: SearchLimits, found: Capaci
     kept, missed, close = found.kept, found.missed, found.undecided
     what = f"with a {threshold}"
     if missed is None and not close and kept is not None:
-        return f"The largest load that was allowed keeps it: at least {load_text(axis, kept)} {what}."
+        more = " A larger --most finds where it ends." if axis in ("threads", "rate") else ""
+        return f"The largest load that was allowed keeps it: at least {load_text(axis, kept)} {what}.{more}"
     if missed == limits.least:
         return f"Even the smallest load, {load_text(axis, missed)}, misses a {threshold}."
     if missed is None:
@@ -77,9 +86,7 @@ def answer(axis: Axis, threshold: Threshold, limits: SearchLimits, found: Capaci
                 "threshold; more repeats or time help."
             )
         least = f"at least {load_text(axis, kept)} {what}"
-        return (
-            f"Largest load: {least}; larger ones are too close to the threshold. More repeats or time help."
-        )
+        return f"Largest load: {least}; larger ones could not be told from the threshold. More repeats or time help."
     if kept is None:
         return f"Largest load: at most {load_text(axis, missed - 1)} {what} (95 % confidence); none is surely below it."
     if missed == kept + 1:

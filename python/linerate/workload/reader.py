@@ -64,13 +64,13 @@ def _loaded(
     if len(paths) == 1 and not paths[0].is_file() and str(source) in PRESETS:
         _refuse_substitutions(substitutions, f"preset {source}")
         return load_preset(str(source), overrides=overrides)
-    if any(path.suffix.lower() == ".toml" for path in paths):
+    missing = next((path for path in paths if not path.is_file()), None)
+    if any(path.suffix.lower() == ".toml" for path in paths) and (missing is None or len(paths) == 1):
         if len(paths) > 1:
             other = next(path for path in paths if path.suffix.lower() == ".toml")
             raise UserError(f"{other}: only vdbench files can be read together", "give one TOML file")
         _refuse_substitutions(substitutions, str(paths[0]))
         return load_toml(paths[0], overrides=overrides)
-    missing = next((path for path in paths if not path.is_file()), None)
     if missing is not None:
         if any((missing / name).is_file() for name in ("manifest.json", "study.json")):
             raise UserError(f"{missing}: a directory with results", f"`linerate report {missing}` shows them")

@@ -30,6 +30,11 @@ _RUN_IT = 'shift; exec "$p" "$@"'
 
 _WAYS_OUT = (
     (
+        "has changed",
+        "another machine may answer there: compare its fingerprint with the host's console; if the host was installed "
+        "anew, forget its old key (ssh-keygen -R) and connect once by hand (docs/cluster.md, step 3)",
+    ),
+    (
         "Host key verification failed",
         "connect once by hand and compare its fingerprint (docs/cluster.md, step 3)",
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, expm1, fsum, log, sqrt
+from math import ceil, exp, fsum, log, sqrt
 from typing import Generic, Protocol, TypeVar
 
 REACH = 2.0
@@ -67,8 +67,8 @@ class Law(Generic[ModelT]):
 
     @property
     def largest_error(self) -> float:
-        """By how much, relative, the law misses a load that was left out, at most."""
-        return max(abs(expm1(one.error)) for one in self.left_out)
+        """By how much the law misses a load that was left out, at most: a difference of logarithms."""
+        return max(abs(one.error) for one in self.left_out)
 
     @property
     def typical_error(self) -> float:
