@@ -51,6 +51,9 @@ class _Rows(TypedDict):
     service_max_ns: list[int]
     response_sum_ns: list[int]
     response_max_ns: list[int]
+    flushes: list[int]
+    flush_sum_ns: list[int]
+    flush_max_ns: list[int]
 
 @type_check_only
 class _Usage(TypedDict):

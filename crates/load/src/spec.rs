@@ -132,6 +132,13 @@ pub struct VolumeSpec {
     /// SMB: write through).
     #[serde(default)]
     pub durable_writes: bool,
+    /// Flushes of the volume's caches between its writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flush: Option<FlushSpec>,
+    /// The volume is closed and opened again after so many I/Os, when none is in flight; sequential streams then begin
+    /// at their start (Iometer's transactions per connection). Of a LUN only that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reopen_after_ios: Option<u32>,
     /// Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio).
     #[serde(default)]
     pub shares_device: bool,
@@ -157,6 +164,17 @@ pub struct VolumeSpec {
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(with = "linerate_iscsi_initiator::MultipathOptions")]
     pub multipath: MultipathOptions,
+}
+
+/// Flushes of a volume (fsync, SYNCHRONIZE CACHE, FLUSH), each in the place of an I/O. They are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlushSpec {
+    /// One after so many writes of the volume.
+    pub after_writes: u32,
+    /// No I/O of the volume starts before it is done.
+    #[serde(default = "yes")]
+    pub blocks: bool,
 }
 
 /// A queue of several volumes, as of diskspd's `-O`: they have `outstanding` I/Os in flight together, and each one goes
@@ -295,6 +313,12 @@ pub struct StreamSpec {
     /// As `stop_after_bytes`, in percent of its part of each volume: 200 is twice as many bytes as it has.
     #[serde(default)]
     pub stop_after_percent: Option<f64>,
+    /// It begins so many seconds after the start of the run.
+    #[serde(default)]
+    pub start_after_s: f64,
+    /// It ends so many seconds after the start of the run, warm-up included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_after_s: Option<f64>,
     /// A stream of writes that stops then reads back, once, all that it wrote. Needs verify.
     #[serde(default)]
     pub read_back: bool,
@@ -316,7 +340,17 @@ pub struct StreamSpec {
 impl StreamSpec {
     /// Whether it ends by itself.
     pub(crate) fn stops(&self) -> bool {
+        self.is_finite() || self.stop_after_s.is_some()
+    }
+
+    /// Whether it has so many I/Os.
+    pub(crate) fn is_finite(&self) -> bool {
         self.stop_at_end || self.stops_after_an_amount() || self.trace.is_some()
+    }
+
+    /// From the start of the run to its first I/O.
+    pub(crate) fn start_ns(&self) -> u64 {
+        (self.start_after_s * 1e9) as u64
     }
 
     /// Whether it ends when it has moved so many bytes.

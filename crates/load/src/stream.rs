@@ -109,6 +109,11 @@ impl Sequence {
         self.replay.as_ref().map(|replay| &replay.trace)
     }
 
+    /// Sequential places begin anew.
+    pub(crate) fn rewind(&mut self) {
+        self.address.rewind();
+    }
+
     /// Whether it is known that no I/O follows.
     pub(crate) fn is_at_end(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.is_at_end())

@@ -9,28 +9,29 @@
 
 pub(crate) mod control;
 mod event_limit;
+mod events;
 mod open;
 mod pause;
 mod queue;
 pub(crate) mod recorder;
 mod slot;
+mod upkeep;
 mod volume;
 
 use crate::{
-    backend::{BackendKind, Backends, Failure, FinishedIo, Io, Notice, Reports},
+    backend::{BackendKind, Backends, FinishedIo, Io, Reports},
     error::RunError,
     payload::Buffers,
     plan::RunPlan,
-    record::{Op, RunEvent},
+    record::Op,
     spec::RunSpec,
     verify::Expected,
 };
 use control::Control;
-use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
 use pause::Pauses;
 use queue::SharedQueues;
-use recorder::{IoEntry, Recorder, error_message};
+use recorder::{IoEntry, Recorder};
 use slot::IoSlot;
 use std::{
     cmp::Reverse,
@@ -40,12 +41,11 @@ use std::{
         mpsc::{Receiver, Sender, TryRecvError},
     },
 };
+use upkeep::Errand;
 use volume::{Flow, Pick, Picking, Start, Volume};
 
 pub(crate) use open::{Hooks, ReadyWorker, WorkerSetup, failed, open};
 
-/// A volume with this many errors and no success between them has failed.
-const ERRORS_IN_A_ROW_MAX: u32 = 50;
 /// How long a worker waits for the I/Os in flight when the run is over. Without it the targets would retransmit them.
 const DRAIN_NS: u64 = 1_000_000_000;
 /// The same after a stop by the caller, and the time between two checks for a stop.
@@ -164,6 +164,7 @@ impl<D: Driver> Worker<D> {
         // Sets the counters' base: logins are not part of the load.
         self.backends.network_since_last(&self.driver);
         for index in 0..self.flows.len() as u32 {
+            self.set_times(index, start);
             self.arm_timer(index, start);
         }
         for volume in 0..self.volumes.len() as u32 {
@@ -173,13 +174,16 @@ impl<D: Driver> Worker<D> {
 
     /// Starts I/Os in every free slot. Returns whether shares prevented some.
     fn start_ios(&mut self, now: Nanos) -> bool {
-        while let Some(&Reverse((due, flow))) = self.timers.peek()
+        while let Some(&Reverse((due, index))) = self.timers.peek()
             && due <= now
         {
             self.timers.pop();
-            let flow = &mut self.flows[flow as usize];
+            let flow = &mut self.flows[index as usize];
             flow.timed = false;
             let volume = flow.volume;
+            if std::mem::take(&mut flow.is_waiting) {
+                self.volumes[volume as usize].begin_flow(index);
+            }
             self.list(volume);
         }
         while let Some(slot) = self.pauses.ended(now) {
@@ -206,6 +210,9 @@ impl<D: Driver> Worker<D> {
     fn start_volume(&mut self, index: u32, now: Nanos) -> bool {
         let mut gated = false;
         while let Some(&slot) = self.volumes[index as usize].free.last() {
+            if self.volumes[index as usize].upkeep.is_some() && !self.keep_up(index, now) {
+                break;
+            }
             let mut picking = Picking {
                 mode: self.spec.shares,
                 control: &self.control,
@@ -217,6 +224,10 @@ impl<D: Driver> Worker<D> {
                 Pick::Start(start) if self.conflicts(index, &start) => {
                     self.volumes[index as usize].parked = Some(start);
                     break;
+                }
+                Pick::Start(start) if self.errand(index) == Errand::Flush => {
+                    self.volumes[index as usize].parked = Some(start);
+                    self.start_flush(index, start.flow);
                 }
                 Pick::Start(start) => {
                     self.volumes[index as usize].free.pop();
@@ -242,7 +253,17 @@ impl<D: Driver> Worker<D> {
             self.count_backlog(flow, now);
         }
         if self.has_ends {
-            flows.for_each(|flow| self.end_flow_if_done(flow));
+            if self.volumes[index as usize].live == 0 && self.queues.retire(index) {
+                while let Some(slot) = self.volumes[index as usize].free.pop() {
+                    let next = self.queues.next(index);
+                    self.volumes[next as usize].free.push(slot);
+                    self.list(next);
+                    if next == index {
+                        break;
+                    }
+                }
+            }
+            flows.for_each(|flow| self.end_flow_if_done(flow, now));
         }
     }
 
@@ -254,6 +275,9 @@ impl<D: Driver> Worker<D> {
         let shot = start.shot;
         flow.in_flight += 1;
         self.in_flight += 1;
+        if let Some(upkeep) = &mut volume.upkeep {
+            upkeep.started(shot.op);
+        }
         let data = match shot.op {
             Op::Read => self.buffers.read(this.place, shot.len),
             Op::Write => {
@@ -280,6 +304,7 @@ impl<D: Driver> Worker<D> {
             volume: index,
             place: this.place,
             busy: true,
+            is_flush: false,
             flow: start.flow,
             op: shot.op,
             offset: shot.offset,
@@ -388,6 +413,10 @@ impl<D: Driver> Worker<D> {
         self.in_flight -= 1;
         let flow = &mut self.flows[slot.flow as usize];
         flow.in_flight -= 1;
+        if slot.is_flush {
+            self.settle_flush(done, &slot, now);
+            return;
+        }
         let stream = flow.stream;
         let pauses = flow.think.is_some_and(|think| self.pauses.begins(done.slot, think, now));
         let next = self.queues.next(slot.volume);
@@ -429,6 +458,12 @@ impl<D: Driver> Worker<D> {
             }
             Err(failure) => self.io_failed(&slot, failure, now),
         }
+        if self.has_ends && next != slot.volume {
+            self.volumes[slot.volume as usize]
+                .flows
+                .clone()
+                .for_each(|flow| self.end_flow_if_done(flow, now));
+        }
         self.list(next);
     }
 
@@ -460,8 +495,23 @@ impl<D: Driver> Worker<D> {
     }
 }
 
-/// Timers, ends and errors, which are not on the path of each I/O.
+/// Timers and ends, which are not on the path of each I/O.
 impl<D: Driver> Worker<D> {
+    /// Sets when a flow begins and ends, in a run that starts now.
+    fn set_times(&mut self, index: u32, start: Nanos) {
+        let flow = &mut self.flows[index as usize];
+        let stream = &self.spec.streams[flow.stream as usize];
+        if let Some(after_s) = stream.stop_after_s {
+            flow.ends = start + (after_s * 1e9) as Nanos;
+            self.timers.push(Reverse((flow.ends, index)));
+        }
+        if stream.start_after_s > 0.0 && flow.arrivals.is_none() {
+            flow.is_waiting = true;
+            self.timers.push(Reverse((start + stream.start_ns(), index)));
+            self.volumes[flow.volume as usize].hold_flow(index);
+        }
+    }
+
     /// Sets the timer of an open-loop flow whose next arrival is not due yet.
     fn arm_timer(&mut self, index: u32, now: Nanos) {
         let flow = &mut self.flows[index as usize];
@@ -487,108 +537,15 @@ impl<D: Driver> Worker<D> {
     }
 
     /// A flow that stops at its end has ended when its last I/O has.
-    fn end_flow_if_done(&mut self, index: u32) {
+    fn end_flow_if_done(&mut self, index: u32, now: Nanos) {
         let flow = &mut self.flows[index as usize];
+        // Of an open loop, whose next arrival may be far off.
+        flow.at_end |= flow.arrivals.is_some() && now >= flow.ends;
         if flow.stops_at_end && flow.at_end && flow.in_flight == 0 {
             flow.stops_at_end = false;
             self.control.reached_end();
         }
     }
-
-    fn io_failed(&mut self, slot: &IoSlot, failure: Failure, now: Nanos) {
-        let is_reported = self.recorder.record_error(slot.flow, slot.op);
-        let volume = &mut self.volumes[slot.volume as usize];
-        if volume.dead {
-            return;
-        }
-        volume.errors_in_a_row += 1;
-        let errors_in_a_row = volume.errors_in_a_row;
-        let message = error_message(slot.op, slot.offset, slot.len, failure);
-        if is_reported && !failure.is_final() {
-            self.event(Some(slot.volume), "io_error", message.clone(), failure.blame(), now);
-        }
-        if failure.is_final() || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
-            let message = match &self.spec.volumes[self.volumes[slot.volume as usize].index as usize].url {
-                url if failure.is_write_refusal() => {
-                    format!("{}: {message}", url.trim_start_matches("file:"))
-                }
-                _ => format!("the volume died: {message}"),
-            };
-            let error = failure.ends_run(self.name(slot.volume), message.clone());
-            self.volume_died(slot.volume, message, error, now);
-        }
-    }
-
-    /// Reports it once, and ends the run; later failed I/Os are only counted.
-    fn volume_died(&mut self, volume: u32, message: String, error: RunError, now: Nanos) {
-        if std::mem::replace(&mut self.volumes[volume as usize].dead, true) {
-            return;
-        }
-        self.event(Some(volume), "volume_failed", message, error.blame(), now);
-        self.control.fail(error);
-    }
-
-    fn miscompare(&mut self, volume: u32, message: String, now: Nanos) {
-        self.event(Some(volume), "miscompare", message.clone(), Blame::Peer, now);
-        self.control.fail(RunError::Miscompare { volume: self.name(volume), message });
-    }
-
-    /// Reports a backend's notice; a fatal one ends the run.
-    fn report(&mut self, notice: &Notice) {
-        let of_unit = |unit| {
-            let is_it = |at: &usize| self.kinds[*at] == notice.backend && self.volumes[*at].unit == unit;
-            (0..self.volumes.len()).find(is_it).map(|at| at as u32)
-        };
-        let volume = notice.unit.and_then(of_unit);
-        match volume {
-            Some(volume) if notice.fatal => {
-                let message = notice.message.clone();
-                let error =
-                    RunError::of_volume(self.name(volume), message.clone(), notice.blame, notice.refusal);
-                self.volume_died(volume, message, error, notice.at);
-            }
-            _ => {
-                let text = (notice.message.clone(), notice.blame);
-                let path = notice.unit.zip(notice.path).map(|(unit, path)| (notice.backend, unit, path));
-                self.event_of(volume, path, notice.kind, text, notice.at);
-            }
-        }
-    }
-
-    fn event(&mut self, volume: Option<u32>, kind: &'static str, message: String, blame: Blame, now: Nanos) {
-        self.event_of(volume, None, kind, (message, blame), now);
-    }
-
-    /// `path` is the backend, its volume and the path's index in the volume's list.
-    fn event_of(
-        &mut self,
-        volume: Option<u32>,
-        path: Option<(BackendKind, u32, usize)>,
-        kind: &'static str,
-        (message, blame): (String, Blame),
-        at: Nanos,
-    ) {
-        let at_s = self.recorder.seconds(at);
-        let (backends, spec, volumes) = (&self.backends, &self.spec, &self.volumes);
-        self.recorder.event((kind, volume, path.map(|(.., path)| path)), || RunEvent {
-            at_s,
-            kind: kind.into(),
-            volume: volume.map(|volume| name_of(spec, &volumes[volume as usize])).unwrap_or_default(),
-            path: path
-                .map(|(kind, unit, path)| backends.path_name::<D>(kind, unit, path))
-                .unwrap_or_default(),
-            message,
-            blame,
-        });
-    }
-
-    fn name(&self, volume: u32) -> String {
-        name_of(&self.spec, &self.volumes[volume as usize])
-    }
-}
-
-fn name_of(spec: &RunSpec, volume: &Volume) -> String {
-    spec.volumes[volume.index as usize].name.clone()
 }
 
 /// The expected contents of a volume in verify mode.

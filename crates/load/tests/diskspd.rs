@@ -63,7 +63,7 @@ fn what_contradicts_itself_is_refused_by_key() {
             "same outstanding",
         ),
         (json!([in_queue("a", 4, &queue), in_queue("b", 4, &queue)]), json!({}), json!({}), "needs streams"),
-        (one.clone(), json!({"stop_at_end": true}), json!({}), "without an end"),
+        (one.clone(), json!({"stop_after_s": 1}), json!({}), "without times"),
         (one.clone(), json!({"think_time": {"pause_s": 1}}), json!({}), "a pause"),
         (one.clone(), json!({}), json!({"shares": "total"}), "volumes.queue"),
         (one.clone(), json!({}), json!({"verify": "on"}), "volumes.queue"),

@@ -113,6 +113,9 @@ impl Interval {
         columns.set_item("service_max_ns", self.column(py, |row| row.service_max_ns)?)?;
         columns.set_item("response_sum_ns", self.column(py, |row| row.response_sum_ns)?)?;
         columns.set_item("response_max_ns", self.column(py, |row| row.response_max_ns)?)?;
+        columns.set_item("flushes", self.column(py, |row| row.flushes)?)?;
+        columns.set_item("flush_sum_ns", self.column(py, |row| row.flush_sum_ns)?)?;
+        columns.set_item("flush_max_ns", self.column(py, |row| row.flush_max_ns)?)?;
         Ok(columns)
     }
 

@@ -24,7 +24,7 @@ KINDS: tuple[LatencyKind, ...] = ("service", "response")
 
 @dataclass(frozen=True, slots=True)
 class CounterRow:
-    """Counters of one (stream, volume, operation) over one interval."""
+    """Counters of one (stream, volume, operation) over one interval. Flushes come after writes, and are no I/Os."""
 
     stream: str
     volume: str
@@ -37,6 +37,9 @@ class CounterRow:
     service_max_ns: int = 0
     response_sum_ns: int = 0
     response_max_ns: int = 0
+    flushes: int = 0
+    flush_sum_ns: int = 0
+    flush_max_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

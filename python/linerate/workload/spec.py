@@ -216,6 +216,15 @@ class SharedQueue(FrozenSpec):
     """How often the volume is taken, in proportion to the others."""
 
 
+class FlushSpec(FrozenSpec):
+    """Flushes of a volume (fsync, SYNCHRONIZE CACHE, FLUSH), each in the place of an I/O. They are counted apart."""
+
+    after_writes: PositiveInt
+    """One after so many writes of the volume."""
+    blocks: bool = True
+    """No I/O of the volume starts before it is done."""
+
+
 class VolumeSpec(FrozenSpec):
     """A volume under load: where it is and how it is opened."""
 
@@ -246,6 +255,11 @@ class VolumeSpec(FrozenSpec):
     """Make or lengthen the file so that it holds `first_byte + size_bytes`."""
     durable_writes: bool = False
     """Each write is on stable storage before it completes (FUA, O_DSYNC, write through)."""
+    flush: FlushSpec | None = None
+    """Flushes of the volume's caches between its writes (fio's fsync=n)."""
+    reopen_after_ios: PositiveInt | None = None
+    """The volume is closed and opened again after so many I/Os, when none is in flight; sequential streams then begin
+    at their start (Iometer's transactions per connection). Of a LUN only that."""
     shares_device: bool = False
     """Other volumes of the run use the same part of the device, each with a queue of its own (jobs of fio)."""
     queue: SharedQueue | None = None
@@ -270,8 +284,9 @@ class VolumeSpec(FrozenSpec):
             del values["paths"], values["multipath"]
         if not self.shares_device:
             values.pop("shares_device", None)
-        if self.queue is None:
-            values.pop("queue", None)
+        for key in ("queue", "flush", "reopen_after_ios"):
+            if getattr(self, key) is None:
+                values.pop(key, None)
         return values
 
 
@@ -350,6 +365,7 @@ class HitArea(FrozenSpec):
 _RARE = (
     *("write_sizes", "separate_directions", "ios_per_place", "stop_after_bytes"),
     *("stop_after_percent", "read_back", "think_time", "dedup", "trace", "distribution", "mix"),
+    *("start_after_s", "stop_after_s"),
 )
 """Keys of a stream that few workload files use."""
 
@@ -438,6 +454,10 @@ class StreamSpec(FrozenSpec):
     """Finished after so many bytes on each volume; the run ends when all streams that stop have ended."""
     stop_after_percent: PositiveFloat | None = None
     """The same in percent of its part of each volume; 200: twice as many bytes as it has."""
+    start_after_s: NonNegativeFloat = 0.0
+    """It begins so many seconds after the start of the run."""
+    stop_after_s: PositiveFloat | None = None
+    """It ends so many seconds after the start of the run, warm-up included."""
     read_back: bool = False
     """A stream of writes that stops then reads back, once, all that it wrote; needs `verify`."""
     think_time: ThinkTime | None = None

@@ -207,13 +207,13 @@ REFUSED = {
         Icf(workers=(Work(kind="NETWORK,TCP"),)),
         "worker Worker 1: NETWORK is not supported",
     ),
-    "several managers": (
-        Icf(more_managers=((Work(),),)),
-        "2 managers with targets (HOST1 and HOST2): loads of several hosts are not supported",
+    "several managers in a cycle": (
+        Icf(more_managers=((Work(),),), test="CYCLE_TARGETS"),
+        "2 managers with targets (HOST1 and HOST2): 'Test Type CYCLE_TARGETS is not supported",
     ),
-    "connection rates": (
-        Icf().text().replace("1,DISABLED,1,D", "1,ENABLED,1,D"),
-        "test connection rate ENABLED is not supported",
+    "connections without a transaction": (
+        Icf(workers=(Work(transactions=0),)),
+        "0 transactions per connection are not supported",
     ),
     "a part that holds no I/O": (
         one((65536, 100, 100, 100, 0, 1, 0, 0), sectors=8),

@@ -27,7 +27,8 @@ class Spec:
 
 @dataclass(frozen=True)
 class Work:
-    """A worker. old: as versions without seeds and data patterns wrote it."""
+    """A worker. old: as versions without seeds and data patterns wrote it. transactions: per connection; None: test
+    connection rate is off."""
 
     name: str = "Worker 1"
     specs: Sequence[str] = ("4k",)
@@ -39,13 +40,15 @@ class Work:
     seed: int | None = None
     kind: str = "DISK"
     old: bool = False
+    transactions: int | None = None
 
     def text(self) -> str:
         seed = f"DISABLED,{0}" if self.seed is None else f"ENABLED,{self.seed}"
+        rate = "DISABLED,1" if self.transactions is None else f"ENABLED,{self.transactions}"
         settings = (
-            f"{OLD_SETTINGS}\n\t{self.outstanding},DISABLED,1\n{OLD_DISK}\n\t{self.sectors},{self.start}\n"
+            f"{OLD_SETTINGS}\n\t{self.outstanding},{rate}\n{OLD_DISK}\n\t{self.sectors},{self.start}\n"
             if self.old
-            else f"{OLD_SETTINGS},use fixed seed,fixed seed value\n\t{self.outstanding},DISABLED,1,{seed}\n"
+            else f"{OLD_SETTINGS},use fixed seed,fixed seed value\n\t{self.outstanding},{rate},{seed}\n"
             f"{OLD_DISK},Data pattern\n\t{self.sectors},{self.start},{self.pattern}\n"
         )
         specs = "".join(f"\t{name}\n" for name in self.specs)

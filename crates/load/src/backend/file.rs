@@ -26,6 +26,8 @@ pub(crate) struct Files {
     handles: Vec<Handle>,
     /// Their paths; for a volume of an array, its name.
     paths: Vec<PathBuf>,
+    /// How they are opened again.
+    options: Vec<FileOptions>,
     /// Length of the I/O in flight, by slot: a transfer that moves less has failed.
     lens: Vec<u32>,
 }
@@ -67,6 +69,7 @@ impl Files {
         let is_block = metadata.file_type().is_block_device();
         self.handles.push(handle);
         self.paths.push(path.to_owned());
+        self.options.push(FileOptions { create: false, size_bytes: None, ..options });
         Ok(OpenedVolume {
             unit: self.handles.len() as u32 - 1,
             kind: if is_block { "block" } else { "file" },
@@ -90,6 +93,7 @@ impl Files {
             sized.map_err(|error| OpenError::new(Blame::Us, format!("cannot open {name}: {error}")))?;
         self.handles.push(handle);
         self.paths.push(name.into());
+        self.options.push(FileOptions::default());
         Ok(OpenedVolume {
             unit: self.handles.len() as u32 - 1,
             kind: "array",
@@ -130,6 +134,15 @@ impl<D: Driver> Backend<D> for Files {
     fn sync(&mut self, driver: &mut D, slot: u32, unit: u32, _: &mut Reports) {
         self.expect(slot, 0);
         driver.sync(self.handles[unit as usize], slot.into());
+    }
+
+    fn reopen(&mut self, driver: &mut D, unit: u32) -> Result<(), OpenError> {
+        let at = unit as usize;
+        driver.close(self.handles[at]);
+        let opened = driver.open(&self.paths[at], &self.options[at]);
+        self.handles[at] = opened
+            .map_err(|error| OpenError::new(Blame::Host, format!("{}: {error}", self.paths[at].display())))?;
+        Ok(())
     }
 
     fn set_length(&mut self, _: &mut D, slot: u32, unit: u32, length_bytes: u64, reports: &mut Reports) {

@@ -229,6 +229,12 @@ pub(crate) trait Backend<D: Driver> {
     /// Queues a flush of the volume's caches: what was written before is on stable storage when it is done.
     fn sync(&mut self, driver: &mut D, slot: u32, unit: u32, reports: &mut Reports);
 
+    /// Closes a volume without I/Os in flight and opens it again. A LUN has nothing to open: the session to its target
+    /// stays, as the host's does when a program closes its disk.
+    fn reopen(&mut self, _: &mut D, _unit: u32) -> Result<(), OpenError> {
+        Ok(())
+    }
+
     /// Queues a change of a file's length. Only files have one.
     fn set_length(&mut self, _: &mut D, slot: u32, _: u32, _length_bytes: u64, reports: &mut Reports) {
         let result = Err(Failure::System(io::ErrorKind::Unsupported, None));

@@ -98,6 +98,18 @@ macro_rules! backends {
                 }
             }
 
+            /// Closes a volume without I/Os in flight and opens it again.
+            pub(crate) fn reopen<D: Driver>(
+                &mut self,
+                kind: BackendKind,
+                driver: &mut D,
+                unit: u32,
+            ) -> Result<(), OpenError> {
+                match kind {
+                    $(BackendKind::$kind => self.$field.reopen(driver, unit),)+
+                }
+            }
+
             /// Queues a change of a file's length.
             pub(crate) fn set_length<D: Driver>(
                 &mut self,

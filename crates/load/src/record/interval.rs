@@ -50,6 +50,12 @@ pub struct Row {
     pub response_sum_ns: u64,
     /// Longest response time, exact.
     pub response_max_ns: u64,
+    /// Flushes after writes; they are not I/Os.
+    pub flushes: u64,
+    /// Sum of their times, from submit to complete.
+    pub flush_sum_ns: u64,
+    /// Longest of them.
+    pub flush_max_ns: u64,
 }
 
 /// The traffic of one path of a volume. Times are those of the path: an I/O that was sent again on another path counts

@@ -84,6 +84,9 @@ pub(crate) struct Cell {
     pub(crate) service_max_ns: u64,
     pub(crate) response_sum_ns: u64,
     pub(crate) response_max_ns: u64,
+    pub(crate) flushes: u64,
+    pub(crate) flush_sum_ns: u64,
+    pub(crate) flush_max_ns: u64,
 }
 
 /// TCP counters of a worker's sessions over an interval; the round-trip times are summed to be averaged over all workers.

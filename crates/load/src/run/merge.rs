@@ -138,7 +138,9 @@ impl Merger {
         sum.end = sum.end.max(batch.end);
         let tally = &mut batch.tally;
         for (&(stream, volume), pair) in self.flows[worker].iter().zip(&tally.cells) {
-            for (op, cell) in OPS.into_iter().zip(pair).filter(|(_, cell)| cell.ios + cell.errors > 0) {
+            for (op, cell) in
+                OPS.into_iter().zip(pair).filter(|(_, cell)| cell.ios + cell.errors + cell.flushes > 0)
+            {
                 sum.cells.entry((stream, volume, op)).or_default().add(cell);
             }
         }
@@ -268,6 +270,9 @@ impl Cell {
             service_max_ns: self.service_max_ns,
             response_sum_ns: self.response_sum_ns,
             response_max_ns: self.response_max_ns,
+            flushes: self.flushes,
+            flush_sum_ns: self.flush_sum_ns,
+            flush_max_ns: self.flush_max_ns,
         }
     }
 
@@ -280,6 +285,9 @@ impl Cell {
         self.service_max_ns = self.service_max_ns.max(other.service_max_ns);
         self.response_sum_ns += other.response_sum_ns;
         self.response_max_ns = self.response_max_ns.max(other.response_max_ns);
+        self.flushes += other.flushes;
+        self.flush_sum_ns += other.flush_sum_ns;
+        self.flush_max_ns = self.flush_max_ns.max(other.flush_max_ns);
     }
 }
 

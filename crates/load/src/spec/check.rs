@@ -58,6 +58,7 @@ impl RunSpec {
             stream.check(&format!("streams.{}", stream.name), &self.volumes)?;
         }
         self.check_shares()?;
+        self.check_times()?;
         self.check_queues()?;
         let closed = self.arrival == ArrivalSpec::Closed;
         require(
@@ -89,7 +90,7 @@ impl RunSpec {
         Ok(())
     }
 
-    /// Slots of a shared queue change their volume, so no volume of one may run out of I/Os or wait for their times.
+    /// Slots of a shared queue change their volume, so no volume of one may wait for the times of its I/Os.
     fn check_queues(&self) -> Result<(), SpecError> {
         for volume in &self.volumes {
             let Some(queue) = &volume.queue else { continue };
@@ -103,16 +104,43 @@ impl RunSpec {
             require(same, &key, "its volumes need the same outstanding and the same netns")?;
             let streams = self.streams.iter().filter(|stream| stream.volumes.contains(&volume.name));
             let is_steady = |stream: &StreamSpec| {
-                !stream.stops() && stream.rate_iops.is_none() && stream.think_time.is_none()
+                let has_times = stream.start_after_s > 0.0 || stream.stop_after_s.is_some();
+                !has_times
+                    && stream.trace.is_none()
+                    && stream.rate_iops.is_none()
+                    && stream.think_time.is_none()
             };
             let are_steady = streams.clone().count() > 0 && streams.clone().all(is_steady);
-            require(are_steady, &key, "needs streams, and only such without an end, a rate or a pause")?;
+            require(are_steady, &key, "needs streams, and only such without times, a rate or a pause")?;
         }
         let is_plain = self.arrival == ArrivalSpec::Closed
             && self.verify == VerifyMode::Off
             && self.shares == ShareMode::Uncontrolled;
         let has_queues = self.volumes.iter().any(|volume| volume.queue.is_some());
         require(!has_queues || is_plain, "volumes.queue", "not with a rate, verify, or shares that are kept")
+    }
+
+    /// Streams that begin later than others have no shares to keep.
+    fn check_times(&self) -> Result<(), SpecError> {
+        for stream in &self.streams {
+            let key = format!("streams.{}", stream.name);
+            let (start_s, stop_s) = (stream.start_after_s, stream.stop_after_s.unwrap_or(SECONDS_MAX));
+            between(&format!("{key}.start_after_s"), start_s, 0.0, SECONDS_MAX)?;
+            between(&format!("{key}.stop_after_s"), stop_s, 0.001, SECONDS_MAX)?;
+            require(start_s < stop_s, &format!("{key}.stop_after_s"), "ends before it begins")?;
+            let has_times = start_s > 0.0 || stream.stop_after_s.is_some();
+            let may = self.shares == ShareMode::Uncontrolled && stream.trace.is_none();
+            require(
+                !has_times || may,
+                &format!("{key}.start_after_s"),
+                "neither this nor stop_after_s of a trace, or where shares are kept",
+            )?;
+        }
+        let reopens = |name: &String| {
+            self.volumes.iter().any(|volume| volume.name == *name && volume.reopen_after_ios.is_some())
+        };
+        let of_trace = self.streams.iter().find(|one| one.trace.is_some() && one.volumes.iter().any(reopens));
+        require(of_trace.is_none(), "volumes.reopen_after_ios", "not under a trace")
     }
 
     fn check_shares(&self) -> Result<(), SpecError> {
@@ -157,7 +185,19 @@ impl VolumeSpec {
         require(chap, &format!("{key}.user"), "a user and a secret belong together")?;
         session_options(self).map_err(|problem| SpecError::value(&format!("{key}.iscsi"), problem))?;
         smb_options(self).map_err(|problem| SpecError::value(&format!("{key}.smb"), problem))?;
+        self.check_upkeep(key)?;
         self.check_paths(key)
+    }
+
+    fn check_upkeep(&self, key: &str) -> Result<(), SpecError> {
+        let after = self.flush.is_none_or(|flush| flush.after_writes > 0);
+        require(after, &format!("{key}.flush.after_writes"), "must not be 0")?;
+        let key = &format!("{key}.reopen_after_ios");
+        require(self.reopen_after_ios != Some(0), key, "must not be 0")?;
+        let can = self.reopen_after_ios.is_none() || !self.url.starts_with("smb://");
+        require(can, key, "a file of a share stays open through a run")?;
+        let own = self.queue.is_none() || (self.reopen_after_ios.is_none() && self.flush.is_none());
+        require(own, key, "neither this nor flush of a volume with a shared queue")
     }
 
     fn check_paths(&self, key: &str) -> Result<(), SpecError> {
@@ -244,7 +284,7 @@ impl StreamSpec {
             "at least 1; more only of a random stream without stride, with one cursor",
         )?;
         require(
-            !self.read_back || (self.stops() && self.read_percent == 0.0),
+            !self.read_back || (self.is_finite() && self.read_percent == 0.0),
             &format!("{key}.read_back"),
             "only of a stream of writes with stop_at_end, stop_after_bytes or stop_after_percent",
         )?;
@@ -313,7 +353,7 @@ impl StreamSpec {
             && self.stride.is_none()
             && !self.separate_directions
             && self.ios_per_place == 1
-            && !self.stops();
+            && !self.is_finite();
         require(
             alone,
             &key,

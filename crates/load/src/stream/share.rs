@@ -43,6 +43,11 @@ impl Turns {
         best
     }
 
+    /// Adds a stream that was removed, with the turns of one among equals.
+    pub(crate) fn enter(&mut self, at: usize) {
+        (self.weights[at], self.credits[at]) = (1.0, 0.0);
+    }
+
     /// Removes a stream.
     pub(crate) fn remove(&mut self, at: usize) {
         self.weights[at] = 0.0;

@@ -7,6 +7,7 @@ use super::{
     pause::{Pauses, ThinkTime},
     queue::SharedQueues,
     recorder::Recorder,
+    upkeep::Upkeep,
 };
 use crate::{
     backend::{self, BackendKind, Backends, OpenError, OpenedVolume},
@@ -113,7 +114,8 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
         recorder: Recorder::new(size, needs, control.schedule, in_virtual_time, (sender, returned)),
         has_ends: plan.to_end > 0,
         ready: Vec::with_capacity(volumes.len()),
-        timers: BinaryHeap::with_capacity(flows.len()),
+        // Its next arrival, its beginning and its end.
+        timers: BinaryHeap::with_capacity(3 * flows.len()),
         pauses: if thinks { Pauses::new(slot_sizes.len()) } else { Pauses::default() },
         stream_started: vec![0; spec.streams.len()],
         driver,
@@ -247,6 +249,7 @@ impl<'a> WorkerBuilder<'a> {
             started: 0,
             dead: false,
             errors_in_a_row: 0,
+            upkeep: Upkeep::of(this),
         });
         self.facts.push((index, facts_of(this, opened, size_bytes, self.setup.index)));
         Ok(())
@@ -299,6 +302,8 @@ impl<'a> WorkerBuilder<'a> {
                 pause_ns: (think.pause_s * 1e9) as Nanos,
                 after_ios: think.after_ios,
             }),
+            is_waiting: false,
+            ends: Nanos::MAX,
         });
         Ok(())
     }
@@ -328,8 +333,9 @@ impl<D: Driver> Worker<D> {
     pub(super) fn fix_arrivals(&mut self, start: Nanos) {
         for (flow, plan) in self.flows.iter_mut().zip(self.plan.flows_of(self.index)) {
             let name = (self.spec.seed, plan.stream, plan.volume);
+            let begins = start + self.spec.streams[plan.stream as usize].start_ns();
             let drawn =
-                |(process, rate_iops, phase)| Arrivals::of_flow(process, rate_iops, phase, start, name);
+                |(process, rate_iops, phase)| Arrivals::of_flow(process, rate_iops, phase, begins, name);
             flow.arrivals = match flow.sequence.trace() {
                 Some(trace) => Some(Arrivals::of_trace(trace, start)),
                 None => plan.arrival.map(drawn),

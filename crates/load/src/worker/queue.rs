@@ -57,6 +57,17 @@ impl SharedQueues {
         this
     }
 
+    /// A volume has no more I/Os: its queue leaves it out. Returns whether it was in one.
+    pub(super) fn retire(&mut self, volume: u32) -> bool {
+        let Some(&Some(queue)) = self.of_volume.get(volume as usize) else { return false };
+        let volumes = &mut self.queues[queue as usize].volumes;
+        let Some(at) = volumes.iter().position(|one| one.1 == volume) else { return false };
+        let weight = volumes[at].0 - at.checked_sub(1).map_or(0, |before| volumes[before].0);
+        volumes.remove(at);
+        volumes[at..].iter_mut().for_each(|one| one.0 -= weight);
+        true
+    }
+
     /// The volume of a slot's next I/O, after one of a volume.
     pub(super) fn next(&mut self, volume: u32) -> u32 {
         let Some(&Some(queue)) = self.of_volume.get(volume as usize) else { return volume };

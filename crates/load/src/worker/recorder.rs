@@ -130,6 +130,14 @@ impl Recorder {
         }
     }
 
+    /// Counts a flush that succeeded.
+    pub(crate) fn flushed(&mut self, flow: u32, took_ns: u64) {
+        let cell = &mut self.tally.cells[flow as usize][side(Op::Write)];
+        cell.flushes += 1;
+        cell.flush_sum_ns += took_ns;
+        cell.flush_max_ns = cell.flush_max_ns.max(took_ns);
+    }
+
     /// Counts an I/O that failed. Returns whether it should be reported.
     pub(crate) fn record_error(&mut self, flow: u32, op: Op) -> bool {
         self.tally.cells[flow as usize][side(op)].errors += 1;

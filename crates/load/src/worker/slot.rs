@@ -10,6 +10,8 @@ pub(super) struct IoSlot {
     pub(super) volume: u32,
     pub(super) place: BufferPlace,
     pub(super) busy: bool,
+    /// A flush of the volume; it moves no data.
+    pub(super) is_flush: bool,
     pub(super) flow: u32,
     pub(super) op: Op,
     pub(super) offset: u64,
@@ -25,6 +27,7 @@ impl IoSlot {
             volume: 0,
             place,
             busy: false,
+            is_flush: false,
             flow: 0,
             op: Op::Read,
             offset: 0,

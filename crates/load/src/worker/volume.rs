@@ -1,6 +1,6 @@
 //! A volume for its worker: its flows, its free slots, and the selection of the next I/O.
 
-use super::{control::Control, pause::ThinkTime};
+use super::{control::Control, pause::ThinkTime, upkeep::Upkeep};
 use crate::{
     payload::duplicates::Duplicates,
     spec::ShareMode,
@@ -31,6 +31,10 @@ pub(crate) struct Flow {
     /// Of a stream whose data have duplicates.
     pub(super) duplicates: Option<Box<Duplicates>>,
     pub(super) think: Option<ThinkTime>,
+    /// Its time to begin has not come (closed loop).
+    pub(super) is_waiting: bool,
+    /// When it ends.
+    pub(super) ends: Nanos,
 }
 
 /// An I/O about to start.
@@ -80,8 +84,9 @@ pub(crate) struct Volume {
     pub(crate) dead: bool,
     /// Errors since the last success.
     pub(crate) errors_in_a_row: u32,
-    /// Closed-loop flows that have not reached their end.
+    /// Closed-loop flows that have begun and not reached their end.
     pub(crate) live: u32,
+    pub(super) upkeep: Option<Box<Upkeep>>,
 }
 
 /// The part of a worker that picking needs.
@@ -106,6 +111,10 @@ impl Volume {
         }
         while self.live > 0 {
             let Some(flow) = self.closed_flow(flows, picking) else { return Pick::Gated };
+            if now >= flows[flow as usize].ends {
+                self.flow_at_end(flows, flow, picking);
+                continue;
+            }
             if let Some(shot) = flows[flow as usize].sequence.draw() {
                 self.started += 1;
                 if picking.mode == ShareMode::Total {
@@ -132,6 +141,10 @@ impl Volume {
                 })
                 .min()?;
             let this = &mut flows[flow as usize];
+            if intended >= this.ends {
+                this.at_end = true;
+                continue;
+            }
             if let Some(shot) = this.sequence.draw() {
                 if let Some(arrivals) = &mut this.arrivals {
                     arrivals.take();
@@ -174,6 +187,23 @@ impl Volume {
                 Some(flow)
             }
         }
+    }
+
+    /// No I/O of it is in flight, and no slot pauses. Not of a volume with a shared queue.
+    pub(super) fn is_idle(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
+    /// A closed-loop flow has no turns until [`Self::begin_flow`].
+    pub(super) fn hold_flow(&mut self, flow: u32) {
+        self.turns.remove((flow - self.flows.start) as usize);
+        self.live -= 1;
+    }
+
+    /// The time of a flow that was held has come.
+    pub(super) fn begin_flow(&mut self, flow: u32) {
+        self.turns.enter((flow - self.flows.start) as usize);
+        self.live += 1;
     }
 
     /// A closed-loop flow has no more work: the shares no longer include it.

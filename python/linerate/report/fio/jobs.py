@@ -38,7 +38,7 @@ class _MeasuredStep:
         self._usage = run.measured_usage(record.key)
         lengths = (self._usage["end_s"] - self._usage["start_s"]).to_list()
         self._length_s: Mapping[int, float] = dict(zip(self._usage["interval"], lengths, strict=True))
-        self._seconds = sum(lengths)
+        self._seconds: float = sum(lengths)
 
     def entry(self, job: JobRecord, group: int) -> Mapping[str, Any]:
         """The whole entry of a job."""
@@ -53,12 +53,12 @@ class _MeasuredStep:
             "job_start": int(self._record.started_at.timestamp() * 1000),
             "error": _EIO if errors else 0,
             "eta": 0,
-            "elapsed": math.ceil(self._seconds),
+            "elapsed": math.ceil(self._seconds_of(job)),
             "job options": dict(job.options),
             **{op: self._direction(job, op, rows, percentiles) for op in OPS},
             "trim": _direction_entry(_Counts(), 0.0, (NO_LATENCY, NO_LATENCY), _Samples(), _Samples(), 0.0),
-            "sync": {"total_ios": 0, "lat_ns": NO_LATENCY},
-            "job_runtime": round(self._seconds * 1000),
+            "sync": _sync_entry(rows),
+            "job_runtime": round(self._seconds_of(job) * 1000),
             **self._cpu(rows),
             "ctx": 0,
             "majf": 0,
@@ -84,12 +84,21 @@ class _MeasuredStep:
         response = latency_entry(self._latency(job, (op,), "response"), percentiles)
         return _direction_entry(
             counts,
-            self._seconds if counts.ios else 0.0,
+            self._seconds_of(job) if counts.ios else 0.0,
             (service, response if response["N"] else service),
             self._samples(own, "bytes", _KIB),
             self._samples(own, "ios", 1),
             100 * counts.bytes / of_step if of_step else 0.0,
         )
+
+    def _seconds_of(self, job: JobRecord) -> float:
+        """The measured time in which the streams of a job may have I/Os: some begin or end at times of their own."""
+        warmup_s = float(self._record.spec.get("warmup_s", 0.0))
+        end_s = warmup_s + self._seconds
+        streams = [one for one in self._record.spec.get("streams", ()) if one["name"] in job.streams]
+        begins = [max(float(one.get("start_after_s", 0.0)), warmup_s) for one in streams]
+        ends = [min(float(one.get("stop_after_s") or end_s), end_s) for one in streams]
+        return max(max(ends) - min(begins), 0.0) if streams else float(self._seconds)
 
     def _latency(self, job: JobRecord, ops: Sequence[Op], kind: LatencyKind) -> LatencyHistogram | None:
         found = (
@@ -183,6 +192,17 @@ def _direction_entry(
         "iops_stddev": round(iops.deviation, 6),
         "iops_samples": len(iops.values),
     }
+
+
+def _sync_entry(rows: pl.DataFrame) -> Mapping[str, Any]:
+    """Flushes: their number, mean and longest time. Each of them is not kept."""
+    flushes = int(rows["flushes"].sum())
+    if not flushes:
+        return {"total_ios": 0, "lat_ns": NO_LATENCY}
+    mean_ns = int(rows["flush_sum_ns"].sum()) / flushes
+    longest_ns = int(rows["flush_max_ns"].fill_null(0).to_numpy().max())
+    times = {**NO_LATENCY, "max": longest_ns, "mean": round(mean_ns, 6), "N": flushes}
+    return {"total_ios": flushes, "lat_ns": times}
 
 
 def _percentiles(options: Mapping[str, str]) -> Sequence[float]:

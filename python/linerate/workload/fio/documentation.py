@@ -63,7 +63,9 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - **Jobs at the same time** are one run, each a stream. `stonewall` begins the next run. `new_group` only concerns
   fio's output.
 - **iodepth** is per copy of a job (`numjobs`), and a volume has the sum: `iodepth=16`, `numjobs=4` on one file are 64
-  I/Os in flight. With several files, a copy's I/Os are shared evenly among them.
+  I/Os in flight. With several files, a copy's I/Os are shared evenly among them. Where they do not go into the files
+  (`iodepth=1`, `nrfiles=4`), the files of a copy have one queue, and the file of each I/O is drawn; not with a rate, a
+  pause, `fsync`, `verify`, or other times than those of other jobs.
 - **numjobs.** Copies that go to random places are one stream. Sequential copies are a stream each, and all go through
   the same blocks from the start, as in fio; a cache then answers most of them. `offset_increment` separates them.
 - **Several jobs on one file.** fio has a queue for each job. Equal jobs, and jobs whose reads and writes all have a
@@ -76,7 +78,10 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - **End.** With `time_based` a run ends after `runtime`. Without it each job ends by itself, as in fio: sequential jobs
   with their part of the file, others when they have moved `size` or `io_size` (times `loops`), or as many bytes as
   their part of the file or device has; `runtime` ends them earlier. The run ends with the last of them. `time_based`
-  without `runtime` has no effect. Jobs of one run have the same `runtime` and `ramp_time`, or they are refused.
+  without `runtime` has no effect.
+- **Times of their own.** Jobs of one run may differ in `runtime`, `time_based` and `startdelay`: each begins and ends
+  at its own time, and the run ends with the last. Their rates are averages over the whole run then, but for those in
+  fio's JSON. They have the same `ramp_time`; with one, also the same `startdelay`. `exitall` is refused then.
 - **Warm-up.** What is moved during `ramp_time` is not measured, but it is part of the amount, as in fio. A job that
   has moved all before the end of its `ramp_time` has no result: the run is void. fio reports all of it then.
 - **Rates.** `rate_iops` and `rate` are open loops: I/Os start when they are due. Response times count from the
@@ -96,6 +101,10 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - **Areas.** `random_distribution=zoned:50/5:30/15:20/` gives 50 % of the random I/Os to the first 5 % of the used part,
   30 % to the next 15 %, and 20 % to the rest. `zoned_abs` has sizes instead of percentages. Areas behind the end of a
   device are left out; fio ends with an error there. zipf, pareto and normal are refused.
+- **Flushes.** `fsync=8` flushes after every eighth write of a copy, as in fio: fdatasync of a file, SYNCHRONIZE CACHE
+  of a LUN, FLUSH of a file of a share. A flush is in the place of an I/O and is counted apart (`sync` in fio's JSON).
+  While one runs, the copy starts no I/O, except with engines that queue flushes (`io_uring`, `posixaio`). Refused for
+  jobs with several files: fio flushes the next of them. `sync=1` makes each write durable instead.
 - **direct=0** is fio's default: files and block devices then go through the page cache of the host.
 - **Errors.** The first I/O error ends a run unless `continue_on_error` says otherwise.
 - **First block.** Devices are used from their first byte, as in fio. (A vdbench file leaves it out.)
@@ -132,7 +141,7 @@ as many threads as `numjobs` says. The files of all copies are in one folder, as
 `DIRECTORY/NAME/vdb.1_1.dir/vdb_f0001.file`, where NAME is `filename_format` without its `$`.
 
 - `filecreate` removes files of an earlier run first, so that each file is made. `filestat` and `filedelete` make
-  the files that are missing first, unless `create_on_open=1` is there or an earlier run of the plan made them.
+  the files that are missing first and fill those that are not whole, as fio does, unless `create_on_open=1` is there.
 - Without `time_based` each file has its turn once. With it, `filestat` goes round the files for `runtime`.
 - Such a job runs alone: write `stonewall` in the next one.
 - fio counts the blocks of the files as I/Os. Linerate counts operations, as fio's `clat` does.

@@ -132,6 +132,7 @@ def _read_job(section: JobSection, options: SectionOptions) -> FioJob:
     files = _files(options, FILES_MAX if entries else _FILES_MAX)
     if entries is None:
         _check_order(options, files)
+        _check_flush(options, files, load)
         _check_fill(options, files)
     else:
         check_files(options, entries, _entry_files(files, load, copies))
@@ -186,6 +187,15 @@ def _check_order(options: SectionOptions, files: JobFiles) -> None:
     if number > 1 and options.text("file_service_type", "roundrobin") != "roundrobin":
         reason = "every file of a job has its own queue"
         options.refuse("file_service_type", reason, "leave it out, or write file_service_type=roundrobin")
+
+
+def _check_flush(options: SectionOptions, files: JobFiles, load: JobLoad) -> None:
+    """fio goes round the files of a job with its flushes as with its I/Os."""
+    number = files.number if files.names is None else len(files.names)
+    if number > 1 and load.flush is not None:
+        name = "fsync" if options.is_on("fsync") else "fdatasync"
+        reason = "fio flushes the next file of a job, not the one that it has written"
+        options.refuse(name, reason, "write a job for each file")
 
 
 def _check_fill(options: SectionOptions, files: JobFiles) -> None:

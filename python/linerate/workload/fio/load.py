@@ -27,7 +27,15 @@ from linerate.workload.fio.values import (
     whole,
 )
 from linerate.workload.fio.verify import VerifyUse, read_verify
-from linerate.workload.spec import RATE_IOPS_MAX, PlaceDistribution, SizeMix, SizeRange, Sizes, ThinkTime
+from linerate.workload.spec import (
+    RATE_IOPS_MAX,
+    FlushSpec,
+    PlaceDistribution,
+    SizeMix,
+    SizeRange,
+    Sizes,
+    ThinkTime,
+)
 
 _DEPTH_MAX = 65_536
 _IOS_PER_PLACE_MAX = 1 << 20
@@ -44,6 +52,8 @@ _DIRECTIONS = {
 }
 """rw= as (reads, writes, random)."""
 _SEQUENCERS = {"sequential": False, "identical": True}
+_FLUSHES_ASYNCHRONOUSLY = ("io_uring", "posixaio", "solarisaio", "libiscsi", "null")
+"""Engines that queue a flush as they queue an I/O; the others wait for it."""
 _SYNC = {"none": False, "0": False, "1": True, "sync": True, "dsync": True}
 
 
@@ -72,6 +82,7 @@ class JobLoad:
     compression_ratio: float | None
     direct: bool
     durable: bool
+    flush: FlushSpec | None
 
     @property
     def is_mixed(self) -> bool:
@@ -134,6 +145,7 @@ def read_load(options: SectionOptions) -> JobLoad:
         compression_ratio=_compression_ratio(options),
         direct=_direct(options),
         durable=_durable(options),
+        flush=_flush(options),
     )
 
 
@@ -227,14 +239,24 @@ def _direct(options: SectionOptions) -> bool:
 def _durable(options: SectionOptions) -> bool:
     found = options.value("sync", word_of(_SYNC), False)
     if options.only_reads:
-        options.notice_only_reads("sync", "fsync", "fdatasync")
+        options.notice_only_reads("sync")
         return False
-    for name in ("fsync", "fdatasync"):
-        number = options.number(name, 0, 0, 1 << 31)
-        if number > 1:
-            options.refuse(name, "writes are durable each or not at all", f"write {name}=1, or leave it out")
-        found = found or number > 0
     return found
+
+
+def _flush(options: SectionOptions) -> FlushSpec | None:
+    """The flushes of one copy. While an engine waits for one, its copy starts no I/O."""
+    number = options.number("fsync", 0, 0, 1 << 31)
+    data_number = options.number("fdatasync", 0, 0, 1 << 31)
+    if options.only_reads:
+        options.notice_only_reads("fsync", "fdatasync")
+        return None
+    if number and data_number:
+        options.refuse("fdatasync", "fsync= is there too, and a copy counts to one number", "leave one out")
+    after_writes = number or data_number
+    engine = options.text("ioengine", "psync")
+    blocks = ENGINE_NAMES.get(engine, engine) not in _FLUSHES_ASYNCHRONOUSLY
+    return FlushSpec(after_writes=after_writes, blocks=blocks) if after_writes else None
 
 
 def _random_percent(options: SectionOptions, reads: bool, writes: bool) -> float:

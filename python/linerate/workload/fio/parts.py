@@ -34,6 +34,8 @@ class Use:
     depth: Fraction
     rates: tuple[float | None, float | None]
     copies: int = 1
+    queue: int | None = None
+    """The copy whose queue it has; None: it shares one with the other copies."""
 
     @property
     def extent(self) -> tuple[int, int | None] | None:
@@ -89,7 +91,8 @@ def uses_of(job: FioJob, problems: Problems) -> list[Use]:
         rates = _part_of(job.load.read_rate_iops, len(files)), _part_of(job.load.write_rate_iops, len(files))
         for file in files:
             # Sequential copies each have a place of their own and read the same blocks, as in fio.
-            own = None if job.load.random_percent == 100 else copy
+            queue = copy if has_own_queue(job) else None
+            own = None if job.load.random_percent == 100 and queue is None else copy
             key = (file, start, length, own)
             depth = Fraction(job.load.depth, len(files))
             if key in uses:
@@ -97,8 +100,14 @@ def uses_of(job: FioJob, problems: Problems) -> list[Use]:
                 sums = _sum(one.rates[0], rates[0]), _sum(one.rates[1], rates[1])
                 uses[key] = replace(one, depth=one.depth + depth, rates=sums, copies=one.copies + 1)
             else:
-                uses[key] = Use(job, file, start, length, depth, rates)
+                uses[key] = Use(job, file, start, length, depth, rates, queue=queue)
     return list(uses.values())
+
+
+def has_own_queue(job: FioJob) -> bool:
+    """Each copy waits for its own flushes, and the others go on."""
+    flush = job.load.flush
+    return job.copies > 1 and job.load.depth > 1 and flush is not None and flush.blocks
 
 
 def _part_of(rate_iops: float | None, files: int) -> float | None:
@@ -161,9 +170,9 @@ def shares_of(uses: Sequence[Use], problems: Problems) -> list[FileShare]:
         by_file.setdefault(use.file, []).append(use)
     shares: list[FileShare] = []
     for file, those in by_file.items():
-        by_job: dict[int, list[Use]] = {}
+        by_job: dict[tuple[int, int | None], list[Use]] = {}
         for use in those:
-            by_job.setdefault(id(use.job), []).append(use)
+            by_job.setdefault((id(use.job), use.queue), []).append(use)
         if len(by_job) == 1 or _alike(those):
             shares.append(FileShare(file, tuple(those), alone=True))
             continue
@@ -178,8 +187,14 @@ def shares_of(uses: Sequence[Use], problems: Problems) -> list[FileShare]:
 def _alike(uses: Sequence[Use]) -> bool:
     """Whether taking turns is what the jobs would do: the same load and depth, or all at a rate of their own."""
     first = uses[0].job.load
-    if any((use.job.load.direct, use.job.load.durable) != (first.direct, first.durable) for use in uses):
+    if any(use.queue is not None or _opening(use.job) != _opening(uses[0].job) for use in uses):
         return False
     if all(use.job.load.is_rated for use in uses):
         return True
     return all(use.job.load == first and use.depth == uses[0].depth for use in uses)
+
+
+def _opening(job: FioJob) -> tuple[object, ...]:
+    """What a volume has once for all that use it."""
+    load = job.load
+    return load.direct, load.durable, load.flush, job.delay_s, job.runtime_s, job.time_based

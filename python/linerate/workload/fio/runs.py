@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from linerate.quantity import number_text
-from linerate.workload.fio.ends import JobStream, with_ends
+from linerate.workload.fio.ends import JobStream, read_times, with_ends
 from linerate.workload.fio.entries.steps import EntrySteps
 from linerate.workload.fio.jobs import FioJob
 from linerate.workload.fio.parts import files_of, shares_of, uses_of
@@ -15,7 +15,6 @@ from linerate.workload.overrides import Overrides
 from linerate.workload.plan import (
     RUNS_MAX,
     UNCONTROLLED,
-    UNTIL_DONE_S,
     PlannedJob,
     PlannedRun,
     PlanStep,
@@ -102,17 +101,18 @@ def _step(
 ) -> PlanStep | None:
     uses = [use for job in jobs for use in uses_of(job, problems)]
     shares = shares_of(uses, problems)
-    made = volumes.make(shares) if shares else None
-    times = _times(jobs, problems)
+    times = read_times(jobs, problems)
+    made = volumes.make(shares, have_times=times is not None and times.are_apart) if shares else None
     if made is None or times is None:
         return None
-    ended = [stream.spec for stream in made[1]] if jobs[0].time_based else with_ends(made[1], problems)
+    ended = with_ends(made[1], problems)
     if ended is None:
         return None
-    streams, rate = _with_rates(ended, jobs, problems)
+    timed = [times.of(stream.job, spec) for stream, spec in zip(made[1], ended, strict=True)]
+    streams, rate = _with_rates(timed, jobs, problems, are_apart=times.are_apart)
     name = jobs[0].name if len(jobs) == 1 else f"{jobs[0].name}+{len(jobs) - 1}"
     label = unused_name(name, labels, " ")
-    elapsed_s, warmup_s = times
+    elapsed_s, warmup_s = times.elapsed_s, times.warmup_s
     spec = RunSpec(
         name=label,
         seed=next((job.seed for job in jobs if job.seed is not None), 1),
@@ -124,7 +124,7 @@ def _step(
         interval_s=_interval_s(elapsed_s, warmup_s),
     )
     _note_places(jobs, problems)
-    ends_when_done = not jobs[0].runtime_s
+    ends_when_done = times.ends_when_done
     span = "until its size is moved" if ends_when_done else f"elapsed={number_text(elapsed_s)}"
     warmup_text = f" warmup={number_text(warmup_s)}" if warmup_s else ""
     limits = [job.error_limit for job in jobs if job.error_limit is not None]
@@ -134,7 +134,7 @@ def _step(
         label=label,
         rate_text=number_text(rate.value) if rate.kind == "fixed" else UNCONTROLLED,
         timing_text=f"{span}{warmup_text}",
-        pause_s=jobs[0].delay_s,
+        pause_s=times.pause_s,
         start_commands=tuple(dict.fromkeys(command for job in jobs for command in job.start_commands)),
         end_commands=tuple(dict.fromkeys(command for job in jobs for command in job.end_commands)),
         error_limit=min(limits) if limits else None,
@@ -158,7 +158,7 @@ def _note_places(jobs: Sequence[FioJob], problems: Problems) -> None:
         problems.notice(where, _RANDOM_MAP)
     for job in jobs:
         files = len(files_of(job, 0))
-        if files > 1 and not job.files.is_null:
+        if files > 1 and job.load.depth * job.copies % files == 0 and not job.files.is_null:
             what = f"[{job.name}]: each of its {files} files has a queue of its own; fio goes round the files"
             problems.notice(job.place, what)
         if (
@@ -181,40 +181,19 @@ def _interval_s(elapsed_s: float, warmup_s: float) -> float:
     return next((interval_s for interval_s in _INTERVALS_S if fits(interval_s)), elapsed_s)
 
 
-def _same(
-    jobs: Sequence[FioJob], keyword: str, value: Callable[[FioJob], object], problems: Problems
-) -> None:
-    """The jobs of a run begin and end together."""
-    for job in jobs[1:]:
-        if value(job) != value(jobs[0]):
-            what = f"jobs {jobs[0].name} and {job.name} run at the same time and differ in {keyword}: not supported"
-            problems.error(job.place, what, f"give them the same {keyword}, or write stonewall")
-            return
-
-
-def _times(jobs: Sequence[FioJob], problems: Problems) -> tuple[float, float] | None:
-    """Seconds measured at most, and seconds of warm-up."""
-    before = len(problems.errors)
-    _same(jobs, "runtime=", lambda job: job.runtime_s, problems)
-    _same(jobs, "time_based", lambda job: job.time_based, problems)
-    _same(jobs, "ramp_time=", lambda job: job.ramp_s, problems)
-    _same(jobs, "startdelay=", lambda job: job.delay_s, problems)
-    _same(jobs, "verify=", lambda job: job.load.verify is VerifyUse.OFF, problems)
-    first = jobs[0]
-    return (first.runtime_s or UNTIL_DONE_S, first.ramp_s) if len(problems.errors) == before else None
-
-
 def _with_rates(
-    streams: Sequence[StreamSpec], jobs: Sequence[FioJob], problems: Problems
+    streams: Sequence[StreamSpec], jobs: Sequence[FioJob], problems: Problems, *, are_apart: bool
 ) -> tuple[list[StreamSpec], Rate]:
-    """Streams that all have a rate become shares of one; beside streams without one they keep their own."""
+    """Streams that all have a rate become shares of one; beside streams without one, and where they begin or end at
+    different times (are_apart), they keep their own."""
     rates = [stream.rate_iops for stream in streams if stream.rate_iops is not None]
     if not rates:
         return list(streams), Rate("max")
     rated = next(job for job in jobs if job.load.has_rate)
-    if len(rates) < len(streams):
+    if len(rates) < len(streams) or are_apart:
         if rated.load.process != "poisson":
-            what = f"[{rated.name}]: its I/Os start at random times, because others of its run have no rate"
+            why = "have other times" if are_apart else "have no rate"
+            what = f"[{rated.name}]: its I/Os start at random times, because others of its run {why}"
             problems.notice(rated.place, what)
         return list(streams), Rate("max")
     processes = {job.load.process for job in jobs}

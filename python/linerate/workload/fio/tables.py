@@ -124,12 +124,12 @@ _DOES = (
     JobKeyword(
         "sync", "none, 0, sync, dsync, 1", "each write is on stable storage before it completes", "none"
     ),
-    JobKeyword("fsync", "0 or 1", "1: each write is durable; its time includes what fio counts apart", "0"),
-    JobKeyword("fdatasync", "0 or 1", "as fsync", "0"),
+    JobKeyword("fsync", "number", "a flush after so many writes of a copy, in the place of an I/O", "0"),
+    JobKeyword("fdatasync", "number", "as fsync", "0"),
     JobKeyword("runtime", "time (s)", "the measured time, at most", "until all is moved", ("timeout",)),
     JobKeyword("time_based", "0 or 1", "runs for the whole of runtime", "0", alone=True),
     JobKeyword("ramp_time", "time (s)", "warm-up before the measured time", "0"),
-    JobKeyword("startdelay", "time (s)", "pause before the run; the same for all jobs of a run", "0"),
+    JobKeyword("startdelay", "time (s)", "pause before the job begins", "0"),
     JobKeyword(
         "stonewall", "0 or 1", "a new run begins with this job", "0", ("wait_for_previous",), alone=True
     ),

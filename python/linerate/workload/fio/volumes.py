@@ -11,10 +11,11 @@ from typing import Any
 
 from linerate.errors import UserError
 from linerate.workload.fio.ends import JobStream, amount_of, mean_bytes, percent_of
-from linerate.workload.fio.parts import FileShare, Use
+from linerate.workload.fio.parts import FileShare, Use, files_of
+from linerate.workload.fio.verify import VerifyUse
 from linerate.workload.overrides import Overrides
 from linerate.workload.problems import Problems
-from linerate.workload.spec import ByteSpan, StreamSpec, VolumeRegion, VolumeSpec
+from linerate.workload.spec import ByteSpan, FlushSpec, SharedQueue, StreamSpec, VolumeRegion, VolumeSpec
 from linerate.workload.url import NO_DEVICE, Target, in_dev, parse_target, path_of
 
 _OUTSTANDING_MAX = 65_536
@@ -31,13 +32,18 @@ class JobVolumes:
     _targets: dict[str, Target | None] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
 
-    def make(self, shares: Sequence[FileShare]) -> tuple[list[VolumeSpec], list[JobStream]] | None:
-        """The volumes of one run and the streams with their jobs, or None after a problem was noted."""
+    def make(
+        self, shares: Sequence[FileShare], *, have_times: bool = False
+    ) -> tuple[list[VolumeSpec], list[JobStream]] | None:
+        """The volumes of one run and the streams with their jobs, or None after a problem was noted. have_times: jobs
+        begin or end at times of their own."""
         self._names.clear()
+        queues = {} if have_times else _shared_queues(shares)
+        self._note_queues(queues, shares)
         volumes: list[VolumeSpec] = []
         placed: list[tuple[str, Use, VolumeRegion | None]] = []
         for share in shares:
-            made = self._volume(share)
+            made = self._volume(share, queues.get((id(share.uses[0].job), share.file)))
             if made is None:
                 return None
             volumes.append(made)
@@ -50,15 +56,25 @@ class JobVolumes:
             return None
         return volumes, _streams(placed)
 
-    def _volume(self, share: FileShare) -> VolumeSpec | None:
+    def _note_queues(
+        self, queues: Mapping[tuple[int, str], tuple[SharedQueue, Fraction]], shares: Sequence[FileShare]
+    ) -> None:
+        jobs = {id(use.job): use.job for share in shares for use in share.uses}
+        for number in dict.fromkeys(job for job, _ in queues):
+            job = jobs[number]
+            what = f"[{job.name}]: its files have one queue of iodepth= for each copy, as in fio; the file of each I/O "
+            self.problems.notice(job.place, f"{what}is drawn, where fio goes round")
+
+    def _volume(self, share: FileShare, queue: tuple[SharedQueue, Fraction] | None) -> VolumeSpec | None:
         job = share.uses[0].job
         name = file_name(self.numbers[share.file])
         target = self._target(share, name)
-        outstanding = sum((use.depth for use in share.uses), Fraction(0))
+        outstanding = queue[1] if queue else _depth_of(share)
         if outstanding.denominator != 1 or outstanding > _OUTSTANDING_MAX:
             what = f"[{job.name}]: {float(outstanding):g} I/Os in flight on each file; "
             what += f"a volume has a whole number of at most {_OUTSTANDING_MAX:,}"
-            self.problems.error(job.place, what, "make iodepth= a multiple of the number of files")
+            hint = "make iodepth= a multiple of the number of files; without a rate, a pause, startdelay=, verify= "
+            self.problems.error(job.place, what, f"{hint}and fsync=, the files have one queue")
             return None
         if target is None:
             return None
@@ -80,6 +96,8 @@ class JobVolumes:
             direct=direct,
             create=target.can_be_made and size_bytes is not None,
             durable_writes=job.load.durable,
+            flush=_flush_of(share),
+            queue=queue[0] if queue else None,
             shares_device=not share.alone,
             iscsi=target.iscsi,
         )
@@ -131,6 +149,46 @@ class JobVolumes:
             return None
         self.problems.notice(place, f"{where} is made unwritten; fio would fill it first where it is read")
         return target
+
+
+def _depth_of(share: FileShare) -> Fraction:
+    """I/Os in flight on a file."""
+    return sum((use.depth for use in share.uses), Fraction(0))
+
+
+def _flush_of(share: FileShare) -> FlushSpec | None:
+    """Copies with one I/O in flight each share a queue: a flush is in the place of one of them, and others go on."""
+    flush = share.uses[0].job.load.flush
+    together = flush is not None and flush.blocks and _depth_of(share) > share.uses[0].job.load.depth
+    return flush.model_copy(update={"blocks": False}) if flush and together else flush
+
+
+def _shared_queues(shares: Sequence[FileShare]) -> dict[tuple[int, str], tuple[SharedQueue, Fraction]]:
+    """The queue, and how deep it is, of jobs whose iodepth= does not go into their files: as in fio, all files of a
+    copy have one. By job and file."""
+    depths: dict[tuple[int, tuple[str, ...]], Fraction] = {}
+    group_of: dict[tuple[int, str], tuple[int, tuple[str, ...]]] = {}
+    odd: dict[tuple[int, tuple[str, ...]], None] = {}
+    for share in shares:
+        job = share.uses[0].job
+        if not _can_share_queue(share):
+            continue
+        files = next(those for copy in range(job.copies) if share.file in (those := files_of(job, copy)))
+        key = group_of[id(job), share.file] = (id(job), files)
+        depths[key] = depths.get(key, Fraction(0)) + _depth_of(share)
+        if _depth_of(share).denominator != 1:
+            odd[key] = None
+    names = {key: SharedQueue(name=f"queue{nth}") for nth, key in enumerate(odd, start=1)}
+    return {place: (names[key], depths[key]) for place, key in group_of.items() if key in odd}
+
+
+def _can_share_queue(share: FileShare) -> bool:
+    """What the data plane asks of volumes with one queue."""
+    job = share.uses[0].job
+    load = job.load
+    plain = not load.has_rate and load.think_time is None and load.flush is None
+    alone = all(use.job is job for use in share.uses)
+    return plain and alone and load.verify is VerifyUse.OFF
 
 
 def file_name(number: int) -> str:

@@ -51,11 +51,14 @@ class IcfWorker:
     """A disk worker: what it does, one specification after the other, and on which targets.
 
     assigned: (place, name) of specifications; None: the file does not say, as before 1998.05.21. seed: None: not given.
+    manager: its number in the file, from 1. transactions: I/Os between two openings of a target; None: it stays open.
     """
 
     place: SourceLocation
     name: str
+    manager: int = 1
     outstanding: int = 1
+    transactions: int | None = None
     seed: int | None = None
     size_sectors: int = 0
     first_sector: int = 0

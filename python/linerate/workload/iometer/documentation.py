@@ -76,8 +76,13 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a worker that wri
 - **Write data** repeats one byte with data pattern 0, the default. Here it compresses 512:1, and no two pages are
   equal.
 - **Random places** follow from the seed (`fixed seed value`, else 1; `--seed`). They are not those of Iometer.
-- **Managers.** One manager makes load, and it is this host. A file with several is refused; `--hosts` runs the file
-  of one on several hosts at once.
+- **Test connection rate.** A worker opens a target, does so many I/Os on it (`transactions per connection`), waits
+  until none is in flight, closes it, and begins again. Sequential I/Os begin at the start of the used part each time,
+  as in Iometer. A file or a device is closed and opened; to close a disk sends no command to a LUN, so its session
+  stays. Several such workers on one target have a volume each. How long opening takes is not measured.
+- **Managers.** The workers of all managers make their load on this host, at the same time. Their disks are numbered
+  on: `PHYSICALDRIVE:1` of the second manager is another disk than that of the first. With several managers that have
+  targets, `NORMAL` and `CYCLE_OUTSTANDING_IOS` are accepted. With `--hosts`, every host does all of it.
 - **Errors** of I/Os are counted, and the run goes on, as in Iometer.
 
 ## Test types

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from linerate.workload.iometer.configuration import IcfManager, IcfWorker
 from linerate.workload.iometer.lexer import IcfEntry, IcfSection
 from linerate.workload.iometer.tables import ASSIGNED, DISK, MANAGER, OUTSTANDING, IcfEffect
 from linerate.workload.iometer.values import named, one_line, whole, word
-from linerate.workload.problems import Problems, shorten
+from linerate.workload.problems import Problems, SourceLocation, shorten
 
 WORKERS_MAX = 4096
 _DEPTH_MAX = 65_536
 _SECTORS_MAX = 1 << 53
 _PATTERN_MAX = 2
 _SEED_MAX = (1 << 64) - 1
+_TRANSACTIONS_MAX = (1 << 31) - 1
+_IDLE = "idle"
 _SWITCH = ("DISABLED", "ENABLED")
 
 
@@ -21,7 +25,31 @@ def read_managers(section: IcfSection | None, problems: Problems) -> list[IcfMan
     reader = _Reader(problems)
     for entry in section.entries if section else ():
         reader.entry(entry)
+    reader.end_network()
     return reader.managers
+
+
+@dataclass(slots=True)
+class _Network:
+    """A network worker: whether it would do anything."""
+
+    place: SourceLocation
+    name: str
+    has_targets: bool = False
+    specifications: list[str] | None = None
+
+    def entry(self, entry: IcfEntry) -> None:
+        """Takes one of its labels."""
+        if entry.row.name == "Target":
+            self.has_targets = True
+        elif entry.row.name == ASSIGNED:
+            self.specifications = [*(self.specifications or ()), *(name for _, name in entry.values)]
+
+    @property
+    def makes_load(self) -> bool:
+        """It has targets, and a specification other than Idle; before 1998.05.21 it has all of the file."""
+        names = self.specifications
+        return self.has_targets and (names is None or any(name.lower() != _IDLE for name in names))
 
 
 class _Reader:
@@ -31,7 +59,7 @@ class _Reader:
         self.managers: list[IcfManager] = []
         self._problems = problems
         self._worker: IcfWorker | None = None
-        self._is_network = False
+        self._network: _Network | None = None
         self._count = 0
         self._readers = {
             "Worker type": self._type,
@@ -45,6 +73,8 @@ class _Reader:
     def entry(self, entry: IcfEntry) -> None:
         """Takes one label with its values."""
         name = entry.row.name
+        if name in (MANAGER, "Worker", "End worker", "End manager"):
+            self.end_network()
         if name == MANAGER:
             self.managers.append(IcfManager(entry.place, entry.value.partition(",")[2].strip()))
             self._worker = None
@@ -56,7 +86,6 @@ class _Reader:
             self._of_worker(entry)
 
     def _begin(self, entry: IcfEntry) -> None:
-        self._is_network = False
         self._count += 1
         if self._count > WORKERS_MAX:
             if self._count == WORKERS_MAX + 1:
@@ -68,11 +97,15 @@ class _Reader:
             self._problems.error(entry.place, what, "write 'Manager ID, manager name above it")
             self.managers.append(IcfManager(entry.place, ""))
         name = one_line(entry, self._problems)
-        self._worker = IcfWorker(entry.place, name if name.isprintable() else shorten(name))
+        shown = name if name.isprintable() else shorten(name)
+        self._worker = IcfWorker(entry.place, shown, manager=len(self.managers))
         self.managers[-1].workers.append(self._worker)
 
     def _of_worker(self, entry: IcfEntry) -> None:
-        if self._is_network or self._count > WORKERS_MAX:
+        if self._network is not None:
+            self._network.entry(entry)
+            return
+        if self._count > WORKERS_MAX:
             return
         worker, read = self._worker, self._readers.get(entry.row.name)
         if worker is None:
@@ -90,11 +123,22 @@ class _Reader:
     def _type(self, entry: IcfEntry, worker: IcfWorker) -> None:
         kind = one_line(entry, self._problems).upper()
         if kind.startswith("NETWORK"):
-            what = f"worker {shorten(worker.name)}: NETWORK is not supported: it loads a network, not storage"
-            self._problems.error(entry.value_place, what, "remove the worker")
-            self._is_network = True
+            self._network = _Network(entry.value_place, worker.name)
+            self.managers[-1].workers.remove(worker)
         elif kind != "DISK":
             self._problems.error(entry.value_place, f"{entry.text}: no type of a worker", "write DISK")
+
+    def end_network(self) -> None:
+        """Decides on a network worker once all of it is known."""
+        network, self._network = self._network, None
+        if network is None:
+            return
+        shown = shorten(network.name)
+        if network.makes_load:
+            what = f"worker {shown}: NETWORK is not supported: it loads a network, not storage"
+            self._problems.error(network.place, what, "remove the worker")
+        else:
+            self._problems.notice(network.place, f"worker {shown}: NETWORK, and idle: it makes no load")
 
     def _target_type(self, entry: IcfEntry, worker: IcfWorker) -> None:
         if one_line(entry, self._problems).upper() != "DISK":
@@ -109,9 +153,13 @@ class _Reader:
         depth = values[OUTSTANDING.lower()]
         worker.outstanding = whole(depth, "outstanding I/Os", place, problems, least=1, most=_DEPTH_MAX)
         connects = values.get("test connection rate", _SWITCH[0])
+        each = values.get("transactions per connection", "1")
+        transactions = whole(each, "transactions per connection", place, problems, most=_TRANSACTIONS_MAX)
         if word(connects, "test connection rate", _SWITCH, place, problems) == _SWITCH[1]:
-            what = f"{entry.text}: test connection rate ENABLED is not supported: targets stay open through a run"
-            problems.error(place, what, "write DISABLED")
+            worker.transactions = transactions
+            if not transactions:
+                what = f"{entry.text}: 0 transactions per connection are not supported: Iometer opens and closes "
+                problems.error(place, f"{what}its targets and makes no I/O", "write 1 or more, or DISABLED")
         fixed = values.get("use fixed seed", _SWITCH[0])
         seed = whole(values.get("fixed seed value", "0"), "seed", place, problems, most=_SEED_MAX)
         if word(fixed, "use fixed seed", _SWITCH, place, problems) == _SWITCH[1]:

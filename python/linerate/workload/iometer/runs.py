@@ -16,8 +16,11 @@ from linerate.workload.iometer.specifications import IDLE, Specifications
 from linerate.workload.iometer.volumes import DiskUse, DiskVolumes, apart_disks, check_maps, disks_of, key_of
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RUNS_MAX, IometerTest, IometerWorker, PlannedRun, PlanStep, Rate
-from linerate.workload.problems import Problems, SourceLocation, shorten
+from linerate.workload.problems import Problems, shorten
 from linerate.workload.spec import RunSpec
+
+_ANY_MANAGERS = ("NORMAL", "CYCLE_OUTSTANDING_IOS")
+"""Test types whose runs are the same for each manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,11 @@ def steps_of(
     problems: Problems,
 ) -> list[PlanStep]:
     """The steps in order; empty after a problem was noted."""
-    manager = _manager(managers, problems)
-    if manager is None or not _has_times(setup, overrides, problems):
+    active = _active(managers)
+    _check_managers(active, setup, problems)
+    if not _has_times(setup, overrides, problems) or problems.errors:
         return []
-    rows = list(_rows(manager, specifications, setup, problems))
+    rows = list(_rows(active, specifications, setup, problems))
     _check_cycles(setup, problems)
     for specification in {id(one.specification): one.specification for row in rows for one in row}.values():
         check_lines(specification, problems)
@@ -51,21 +55,28 @@ def steps_of(
     if len(runs) > RUNS_MAX:
         problems.error(setup.place, f"more than {RUNS_MAX:,} runs", "write larger steps, or split the file")
         return []
-    builder = _Builder(setup, manager, overrides, rows, problems)
+    builder = _Builder(setup, active, overrides, rows, problems)
     steps = [builder.step(row, shape) for row, shape in runs]
     return [] if problems.errors else [step for step in steps if step is not None]
 
 
-def _manager(managers: Sequence[IcfManager], problems: Problems) -> IcfManager | None:
-    """The one whose workers have targets."""
-    active = [one for one in managers if any(worker.targets for worker in one.workers)]
-    if len(active) > 1:
-        names = " and ".join(shorten(one.name) for one in active[:2])
-        what = f"{len(active)} managers with targets ({names}): loads of several hosts are not supported"
-        hint = "keep one manager, and run its file on each host; --hosts runs it on several at once"
-        problems.error(active[1].place, what, hint)
-        return None
-    return active[0] if active else IcfManager(SourceLocation("", 0), "") if managers else None
+def _active(managers: Sequence[IcfManager]) -> list[IcfManager]:
+    """Those whose workers have targets."""
+    return [one for one in managers if any(worker.targets for worker in one.workers)]
+
+
+def _check_managers(active: Sequence[IcfManager], setup: IcfSetup, problems: Problems) -> None:
+    """The workers of several managers all make their load here, side by side."""
+    if len(active) < 2:
+        return
+    names = " and ".join(shorten(one.name) for one in active[:2])
+    shown = f"{len(active)} managers with targets ({names})"
+    if setup.kind.name not in _ANY_MANAGERS:
+        what = f"{shown}: 'Test Type {setup.kind.name} is not supported: it goes through managers too"
+        problems.error(active[1].place, what, f"write {' or '.join(_ANY_MANAGERS)}, or keep one manager")
+        return
+    what = f"{shown}: this host makes the load of all, and each manager has disks of its own"
+    problems.notice(active[1].place, what)
 
 
 def _has_times(setup: IcfSetup, overrides: Overrides, problems: Problems) -> bool:
@@ -77,19 +88,21 @@ def _has_times(setup: IcfSetup, overrides: Overrides, problems: Problems) -> boo
 
 
 def _rows(
-    manager: IcfManager, specifications: Specifications, setup: IcfSetup, problems: Problems
+    managers: Sequence[IcfManager], specifications: Specifications, setup: IcfSetup, problems: Problems
 ) -> Iterator[list[Assignment]]:
     """The n-th specification of each worker, for each n; workers that pause are left out."""
     taken: set[str] = set()
     lists: list[tuple[int, str, IcfWorker, list[AccessSpecification | None]]] = []
-    for number, worker in enumerate(manager.workers, start=1):
-        name = unused_name(worker.name or f"Worker {number}", taken, " ")
+    of_managers = [(manager, worker) for manager in managers for worker in manager.workers]
+    for number, (manager, worker) in enumerate(of_managers, start=1):
+        own = worker.name or f"Worker {number}"
+        name = unused_name(f"{manager.name} {own}" if len(managers) > 1 else own, taken, " ")
         if worker.targets:
             lists.append((number, name, worker, _specifications(worker, specifications, problems)))
-    without = len(manager.workers) - len(lists)
+    without = len(of_managers) - len(lists)
     if without and lists:
         message = f"{plural(without, 'worker')} without targets: no load, as in Iometer"
-        problems.notice(manager.place, message)
+        problems.notice(managers[0].place, message)
     for nth in range(max((len(own) for *_, own in lists), default=0)):
         row = [
             Assignment(number, name, worker, found)
@@ -100,7 +113,7 @@ def _rows(
             yield row
         else:
             message = f"run {nth + 1}: all workers are idle: left out; Iometer waits for {setup.run_s} s"
-            problems.notice(manager.place, message)
+            problems.notice(managers[0].place, message)
 
 
 def _specifications(
@@ -148,16 +161,17 @@ class _Builder:
     def __init__(
         self,
         setup: IcfSetup,
-        manager: IcfManager,
+        managers: Sequence[IcfManager],
         overrides: Overrides,
         rows: Sequence[Sequence[Assignment]],
         problems: Problems,
     ) -> None:
         self._setup = setup
-        self._manager = manager
+        self._manager = " + ".join(one.name for one in managers)
         self._problems = problems
-        self._disks = disks_of(manager.workers)
-        seeds = [worker.seed for worker in manager.workers if worker.seed is not None]
+        workers = [worker for manager in managers for worker in manager.workers]
+        self._disks = disks_of(workers)
+        seeds = [worker.seed for worker in workers if worker.seed is not None]
         self._seed = seeds[0] if seeds else 1
         self._labels: set[str] = set()
         whole = [self._uses(row, RunShape(tuple(len(_targets(one.worker)) for one in row))) for row in rows]
@@ -172,7 +186,7 @@ class _Builder:
             DiskUse(
                 one.number,
                 one.worker,
-                self._disks[key],
+                self._disks[one.worker.manager, key],
                 one.specification,
                 shape.depth or one.worker.outstanding,
             )
@@ -228,7 +242,7 @@ class _Builder:
             name=name,
             label=label,
             loops=shape.loops,
-            iometer=IometerTest(setup.kind.number, setup.description, self._manager.name, workers),
+            iometer=IometerTest(setup.kind.number, setup.description, self._manager, workers),
             source=str(first.place),
         )
         return PlanStep(run, Rate("max"))
@@ -250,6 +264,13 @@ class _Builder:
                 "an array that compresses stores little of them"
             )
             problems.notice(first.place, message)
+        if one.worker.transactions is not None:
+            message = (
+                f"worker {shorten(one.worker.name)}: test connection rate: after every "
+                f"{plural(one.worker.transactions, 'I/O')} on a target, once none is in flight, it is closed and "
+                "opened again, and sequential I/Os begin at its start; the session to a LUN stays"
+            )
+            problems.notice(one.worker.place, message)
         if random_percent(specification.lines) < 100:
             for use in own:
                 sharing = len({other.number for other in uses if other.disk is use.disk})

@@ -45,7 +45,8 @@ class DiskUse:
         """Equal for workers that do the same on a disk."""
         lines = tuple((*line.text.split(","),) for line in self.specification.lines)
         worker = self.worker
-        return lines, self.depth, worker.size_sectors, worker.first_sector, worker.pattern
+        part = (worker.size_sectors, worker.first_sector, worker.pattern)
+        return lines, self.depth, *part, worker.transactions
 
 
 def key_of(target: str) -> str:
@@ -53,12 +54,13 @@ def key_of(target: str) -> str:
     return (target[:2] if target[1:2] == ":" else target).lower()
 
 
-def disks_of(workers: Sequence[IcfWorker]) -> dict[str, IcfDisk]:
-    """All disks by key, numbered in the order of the file."""
-    disks: dict[str, IcfDisk] = {}
+def disks_of(workers: Sequence[IcfWorker]) -> dict[tuple[int, str], IcfDisk]:
+    """All disks by manager and key, numbered in the order of the file: each manager has disks of its own."""
+    disks: dict[tuple[int, str], IcfDisk] = {}
     for worker in workers:
         for place, text in worker.targets:
-            disks.setdefault(key_of(text), IcfDisk(f"disk{len(disks) + 1}", text, place))
+            key = (worker.manager, key_of(text))
+            disks.setdefault(key, IcfDisk(f"disk{len(disks) + 1}", text, place))
     return disks
 
 
@@ -94,6 +96,12 @@ class DiskVolumes:
         target = self._target(name, use, sized=region is not None and region[1] is not None)
         if target is None or region is None:
             return None
+        if use.worker.transactions and target.kind == "smb":
+            what = f"worker {shorten(use.worker.name)}: test connection rate ENABLED is not supported of a file of a "
+            self.problems.error(
+                use.worker.place, f"{what}share: it stays open through a run", "write DISABLED"
+            )
+            return None
         return VolumeSpec(
             name=name,
             url=target.url,
@@ -106,6 +114,7 @@ class DiskVolumes:
             outstanding=outstanding,
             create=target.can_be_made and region[1] is not None,
             shares_device=use.disk.name in self.apart,
+            reopen_after_ios=use.worker.transactions,
             iscsi=target.iscsi,
         )
 
@@ -162,16 +171,19 @@ class DiskVolumes:
 
 
 def apart_disks(groups: Sequence[Sequence[DiskUse]]) -> frozenset[str]:
-    """Disks on which workers of one run differ."""
+    """Disks on which workers of one run differ, or that each of them opens for itself."""
     apart: set[str] = set()
     for uses in groups:
-        first: dict[str, tuple[object, ...]] = {}
+        first: dict[str, DiskUse] = {}
         for use in uses:
-            if first.setdefault(use.disk.name, use.load) != use.load:
+            other = first.setdefault(use.disk.name, use)
+            if other.load != use.load or (other is not use and use.worker.transactions is not None):
                 apart.add(use.disk.name)
     return frozenset(apart)
 
 
-def check_maps(overrides: Overrides, disks: Mapping[str, IcfDisk], names: Sequence[tuple[str, str]]) -> None:
+def check_maps(
+    overrides: Overrides, disks: Mapping[tuple[int, str], IcfDisk], names: Sequence[tuple[str, str]]
+) -> None:
     """Raises UserError for a --map of a volume that is not there. names: (volume, target) of disks that are apart."""
     overrides.luns.check([*((disk.name, disk.text) for disk in disks.values()), *names])

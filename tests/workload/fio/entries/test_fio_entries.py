@@ -51,10 +51,10 @@ def test_a_job_is_one_operation_on_each_file(engine: str, operation: str, steps:
     assert (making.format.delete, making.format.files) == (engine == "filecreate", engine != "filecreate")
 
 
-def test_files_are_made_before_the_run_only_if_none_of_the_plan_makes_them(tmp_path: Path) -> None:
+def test_files_are_made_whole_before_they_are_looked_up_or_removed(tmp_path: Path) -> None:
     jobs = "".join(f"[{name}]\nstonewall\nioengine={name}\n" for name in FORMS)
     names = [run.name for run in read(tmp_path, HEAD + jobs).steps()]
-    assert names == ["format_for_filecreate", *FORMS]
+    assert names == ["format_for_filecreate", "filecreate", "format_for_filestat", "filestat", "filedelete"]
     assert len(read(tmp_path, f"{HEAD}[a]\nioengine=filedelete\ncreate_on_open=1\n")) == 1
 
 

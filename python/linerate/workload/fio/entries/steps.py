@@ -28,7 +28,7 @@ class EntrySteps:
 
     labels: set[str]
     _made: dict[str, int] = field(default_factory=dict)
-    """By anchor: how many files an earlier run of the plan left."""
+    """By anchor: how many whole files an earlier run of the plan left. New ones are empty."""
 
     def steps_of(self, job: FioJob, problems: Problems) -> list[PlanStep]:
         """The run of a job, and before it the one that makes or removes files."""
@@ -48,7 +48,7 @@ class EntrySteps:
             steps.append(self._format(job, structure, FormatSpec(delete=False, folders=True, files=True)))
         where = os.path.join(structure.anchor, _FOLDER)
         problems.notice(job.place, f"[{job.name}]: its files are {where}/vdb_f0001.file and so on")
-        left = {"create": files, "delete": max(made - files, 0)}
+        left = {"create": 0, "delete": max(made - files, 0)}
         self._made[structure.anchor] = left.get(job.entries.operation, max(made, files))
         return [*steps, self._run(job, job.entries, structure)]
 
