@@ -60,12 +60,13 @@ class PlannedJob:
 @dataclass(frozen=True, slots=True)
 class IometerWorker:
     """A worker of an Iometer configuration in a run. lines: of its access specification, as in the file. targets: by
-    volume, as the file names them."""
+    volume, as the file names them. manager: as a label of a host."""
 
     stream: str
     specification: str
     lines: tuple[str, ...]
     targets: Mapping[str, str]
+    manager: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ class RunPlan:
         start_commands: Sequence[str] = (),
         end_commands: Sequence[str] = (),
         hosts: LoadHosts | None = None,
+        managers: LoadHosts | None = None,
     ) -> None:
         self.name = name
         self.warnings: tuple[FileNotice, ...] = tuple(warnings)
@@ -175,6 +177,9 @@ class RunPlan:
         """Commands after the last run."""
         self.hosts = hosts
         """The hosts that the file names for its load; None: it names none but this machine."""
+        self.managers = managers
+        """What each host of the file did, without its address (managers of Iometer): as many hosts of the command line
+        may do the same, else this one does all of it."""
         self._steps: tuple[PlanStep, ...] = tuple(steps)
         self.rewind()
 
@@ -199,6 +204,7 @@ class RunPlan:
             start_commands=self.start_commands,
             end_commands=self.end_commands,
             hosts=self.hosts,
+            managers=self.managers,
         )
 
     @property

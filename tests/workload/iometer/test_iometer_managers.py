@@ -7,6 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from linerate.cli.job.where import Where
+from linerate.cluster.deal import deal
+from linerate.errors import UserError
 from linerate.workload import LunMap, RunPlan
 
 from .conftest import ReadIcf, only_run, refusal
@@ -38,6 +41,34 @@ def test_each_manager_has_disks_of_its_own(icf: ReadIcf) -> None:
         "HOST2 x": ("disk3",),
     }
     assert "2 managers with targets (HOST1 and HOST2): this host makes the load of all" in notices(plan)
+
+
+def test_as_many_hosts_do_what_the_managers_did(icf: ReadIcf) -> None:
+    two = Icf(
+        workers=(Work(outstanding=4),), more_managers=((Work(outstanding=8), Work("x", outstanding=9)),)
+    )
+    plan = icf(two, luns=LunMap({"*": "null:{n}g"}))
+    with pytest.raises(UserError, match="--hosts names 3 hosts, and w has 2 managers"):
+        Where.of(None, "a,b,c", None, None, None).of_plan(plan)
+    where = Where.of(None, "load1,root@load2", None, None, None).of_plan(plan)
+    assert where.hosts is not None
+    dealt = where.hosts.dealt
+    assert dealt is not None
+    assert [(host.label, host.address) for host in dealt.hosts] == [
+        ("HOST1", "load1"),
+        ("HOST2", "root@load2"),
+    ]
+    parts, _ = deal(only_run(plan), dealt)
+    depths = {label: [(one.url, one.outstanding) for one in part.volumes] for label, part in parts.items()}
+    assert depths == {
+        "HOST1": [(f"null:{1 << 30}", 4)],
+        "HOST2": [(f"null:{2 << 30}", 8), (f"null:{2 << 30}", 9)],
+    }
+    assert [one.name for one in parts["HOST2"].streams] == ["HOST2 Worker 1", "HOST2 x"]
+
+
+def test_one_manager_is_no_host(icf: ReadIcf) -> None:
+    assert icf(Icf()).managers is None
 
 
 @st.composite

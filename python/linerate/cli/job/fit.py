@@ -87,6 +87,7 @@ class Fitted:
             start_commands=plan.start_commands,
             end_commands=plan.end_commands,
             hosts=plan.hosts,
+            managers=plan.managers,
         )
 
 

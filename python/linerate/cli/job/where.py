@@ -48,6 +48,8 @@ class Hosts:
 
     places: tuple[Endpoint, ...]
     reach: Reach
+    addresses: tuple[str, ...] = ()
+    """Of `places`, as the command line gives them."""
     dealt: LoadHosts | None = None
     """What the workload file deals to them; None: each runs all of it."""
 
@@ -56,14 +58,17 @@ class Hosts:
         """Those of --hosts. Raises UserError."""
         from linerate.cluster import ssh_endpoints
 
-        return cls(ssh_endpoints(hosts.split(","), reach.python), reach) if hosts is not None else None
+        if hosts is None:
+            return None
+        addresses = tuple(hosts.split(","))
+        return cls(ssh_endpoints(addresses, reach.python), reach, addresses)
 
     @classmethod
     def of_file(cls, hosts: LoadHosts, reach: Reach) -> Hosts:
         """Those of a workload file."""
         from linerate.cluster import file_endpoints
 
-        return cls(file_endpoints(hosts.hosts, reach.python), reach, hosts)
+        return cls(file_endpoints(hosts.hosts, reach.python), reach, dealt=hosts)
 
     def cluster(self) -> Cluster:
         """Starts a worker on each of them; use it in a `with` block. Raises LinerateError."""
@@ -106,7 +111,7 @@ class Where:
         if plan.hosts is None:
             if self.hosts is None:
                 self.reach.refuse_alone()
-            return self
+            return self._of_managers(plan)
         labels = ", ".join(host.label for host in plan.hosts.hosts)
         if self.hosts is not None:
             raise UserError(
@@ -119,6 +124,21 @@ class Where:
                 "in virtual time there are no hosts: leave the hd= lines out",
             )
         return replace(self, hosts=Hosts.of_file(plan.hosts, self.reach))
+
+    def _of_managers(self, plan: RunPlan) -> Where:
+        """As many hosts as the file has managers: each of them does what one did. Raises UserError."""
+        from linerate.errors import UserError
+
+        if self.hosts is None or plan.managers is None:
+            return self
+        labels = [host.label for host in plan.managers.hosts]
+        if len(labels) != len(self.hosts.addresses):
+            raise UserError(
+                f"--hosts names {len(self.hosts.addresses)} hosts, and {plan.name} has {len(labels)} managers "
+                f"({', '.join(labels)})",
+                "name a host for each manager, in their order; without --hosts this host makes the load of all",
+            )
+        return replace(self, hosts=Hosts.of_file(plan.managers.at(self.hosts.addresses), self.reach))
 
     def targets(self, targets: Sequence[str], maps: Sequence[str]) -> Sequence[str]:
         """Those of the command line; in virtual time without any, the volumes of the array."""

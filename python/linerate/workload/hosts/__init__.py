@@ -8,7 +8,7 @@ workloads say themselves which hosts run what (`FilesLoadSpec.hosts`); their vol
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _SSH_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f:.%]+\]")
@@ -48,6 +48,13 @@ class LoadHosts:
         """The hosts that run a stream on a volume: those of the stream that use the volume."""
         labels = self.streams.get(stream) or tuple(host.label for host in self.hosts)
         return tuple(label for label in labels if label in self.urls[volume])
+
+    def at(self, addresses: Sequence[str]) -> LoadHosts:
+        """The same on as many hosts, by their addresses in order."""
+        hosts = tuple(
+            LoadHost(host.label, address) for host, address in zip(self.hosts, addresses, strict=True)
+        )
+        return LoadHosts(hosts, self.urls, self.streams)
 
     def ordered(self, labels: frozenset[str] | set[str]) -> tuple[str, ...]:
         """These labels in the order of the file."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from linerate.workload.iometer.configuration import read_setup
 from linerate.workload.iometer.lexer import read_icf
 from linerate.workload.iometer.managers import read_managers
-from linerate.workload.iometer.runs import steps_of
+from linerate.workload.iometer.runs import hosts_of, steps_of
 from linerate.workload.iometer.specifications import read_specifications
 from linerate.workload.iometer.tables import IcfPart
 from linerate.workload.overrides import Overrides
@@ -42,4 +42,4 @@ def load_iometer(path: Path, *, overrides: Overrides | None = None) -> RunPlan:
         what = "no worker has both targets and access specifications"
         problems.error(SourceLocation(str(path), 0), what, "assign both in Iometer, and save the file again")
     problems.raise_if_any()
-    return wanted.apply(RunPlan(path.stem, steps, problems.notices))
+    return wanted.apply(RunPlan(path.stem, steps, problems.notices, managers=hosts_of(steps)))

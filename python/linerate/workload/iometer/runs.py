@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from linerate.plural import plural
 from linerate.workload.fio.volumes import unused_name
+from linerate.workload.hosts import LoadHost, LoadHosts
 from linerate.workload.iometer.configuration import AccessSpecification, IcfManager, IcfSetup, IcfWorker
 from linerate.workload.iometer.cycles import RunShape, cycles_of, shapes
 from linerate.workload.iometer.load import check_lines, check_pauses, random_percent, read_percent, stream_of
@@ -19,6 +21,7 @@ from linerate.workload.plan import RUNS_MAX, IometerTest, IometerWorker, Planned
 from linerate.workload.problems import Problems, shorten
 from linerate.workload.spec import RunSpec
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _ANY_MANAGERS = ("NORMAL", "CYCLE_OUTSTANDING_IOS")
 """Test types whose runs are the same for each manager."""
 
@@ -60,6 +63,23 @@ def steps_of(
     return [] if problems.errors else [step for step in steps if step is not None]
 
 
+def hosts_of(steps: Sequence[PlanStep]) -> LoadHosts | None:
+    """What each of several managers did; None: there is one."""
+    labels: dict[str, None] = {}
+    urls: dict[str, dict[str, str]] = {}
+    streams: dict[str, tuple[str, ...]] = {}
+    for run in (step.run for step in steps):
+        at = {volume.name: volume.url for volume in run.spec.volumes}
+        for worker in run.iometer.workers if run.iometer else ():
+            labels[worker.manager] = None
+            streams[worker.stream] = (worker.manager,)
+            for volume in worker.targets:
+                urls[volume] = {worker.manager: at[volume]}
+    if len(labels) < 2:
+        return None
+    return LoadHosts(tuple(LoadHost(label, "") for label in labels), urls, streams)
+
+
 def _active(managers: Sequence[IcfManager]) -> list[IcfManager]:
     """Those whose workers have targets."""
     return [one for one in managers if any(worker.targets for worker in one.workers)]
@@ -75,7 +95,9 @@ def _check_managers(active: Sequence[IcfManager], setup: IcfSetup, problems: Pro
         what = f"{shown}: 'Test Type {setup.kind.name} is not supported: it goes through managers too"
         problems.error(active[1].place, what, f"write {' or '.join(_ANY_MANAGERS)}, or keep one manager")
         return
-    what = f"{shown}: this host makes the load of all, and each manager has disks of its own"
+    what = (
+        f"{shown}: this host makes the load of all, or as many --hosts do; each manager has disks of its own"
+    )
     problems.notice(active[1].place, what)
 
 
@@ -168,6 +190,11 @@ class _Builder:
     ) -> None:
         self._setup = setup
         self._manager = " + ".join(one.name for one in managers)
+        taken: set[str] = set()
+        self._labels_of = {
+            one.workers[0].manager: unused_name(_UNSAFE.sub("_", one.name) or "manager", taken, "-")
+            for one in managers
+        }
         self._problems = problems
         workers = [worker for manager in managers for worker in manager.workers]
         self._disks = disks_of(workers)
@@ -234,6 +261,7 @@ class _Builder:
                 specification=one.specification.name,
                 lines=tuple(line.text for line in one.specification.lines),
                 targets={self._volumes.name(use): use.disk.text for use in own[one.number]},
+                manager=self._labels_of[one.worker.manager],
             )
             for one in active
         )
