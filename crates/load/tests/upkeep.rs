@@ -10,7 +10,9 @@ use std::time::Duration;
 
 fn volume(outstanding: u32, more: &Value) -> Value {
     let mut volume = null_volume("a", outstanding);
-    more.as_object().unwrap().iter().for_each(|(name, value)| volume[name] = value.clone());
+    for (name, value) in more.as_object().expect("keys of the volume") {
+        volume[name] = value.clone();
+    }
     volume
 }
 

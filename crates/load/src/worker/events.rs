@@ -22,9 +22,10 @@ impl<D: Driver> Worker<D> {
         }
         volume.errors_in_a_row += 1;
         let errors_in_a_row = volume.errors_in_a_row;
-        let message = match slot.is_flush {
-            true => format!("a flush failed: {failure}"),
-            false => error_message(slot.op, slot.offset, slot.len, failure),
+        let message = if slot.is_flush {
+            format!("a flush failed: {failure}")
+        } else {
+            error_message(slot.op, slot.offset, slot.len, failure)
         };
         if is_reported && !failure.is_final() {
             self.event(Some(slot.volume), "io_error", message.clone(), failure.blame(), now);

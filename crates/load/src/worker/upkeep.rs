@@ -154,9 +154,9 @@ impl<D: Driver> Worker<D> {
             Ok(()) => true,
             Err(error) => {
                 let message = format!("the volume could not be opened again: {}", error.message);
-                let ending =
+                let error =
                     RunError::of_volume(self.name(index), message.clone(), error.blame, error.refusal);
-                self.volume_died(index, message, ending, now);
+                self.volume_died(index, message, error, now);
                 false
             }
         }
@@ -187,7 +187,9 @@ mod tests {
     #[test]
     fn reads_do_not_bring_a_flush_nearer() {
         let mut one = upkeep(r#""flush": {"after_writes": 2}"#);
-        [Op::Write, Op::Read, Op::Read].into_iter().for_each(|op| one.started(op));
+        for op in [Op::Write, Op::Read, Op::Read] {
+            one.started(op);
+        }
         assert_eq!(one.next(false), Errand::None);
         one.started(Op::Write);
         assert_eq!(one.next(false), Errand::Flush);
