@@ -8,6 +8,7 @@
 //! (one reading per turn, right after the wait). Response time starts at the intended start instead.
 
 pub(crate) mod control;
+mod errands;
 mod event_limit;
 mod events;
 mod open;
