@@ -8,6 +8,7 @@
 //! (one reading per turn, right after the wait). Response time starts at the intended start instead.
 
 pub(crate) mod control;
+mod errands;
 mod event_limit;
 mod events;
 mod open;
@@ -209,7 +210,7 @@ impl<D: Driver> Worker<D> {
     /// Starts the I/Os of one volume. Returns whether shares prevent some.
     fn start_volume(&mut self, index: u32, now: Nanos) -> bool {
         let mut gated = false;
-        while let Some(&slot) = self.volumes[index as usize].free.last() {
+        while !self.volumes[index as usize].free.is_empty() {
             if self.volumes[index as usize].upkeep.is_some() && !self.keep_up(index, now) {
                 break;
             }
@@ -230,7 +231,7 @@ impl<D: Driver> Worker<D> {
                     self.start_flush(index, start.flow);
                 }
                 Pick::Start(start) => {
-                    self.volumes[index as usize].free.pop();
+                    let Some(slot) = self.volumes[index as usize].free.pop() else { break };
                     self.start(index, slot, &start);
                 }
                 Pick::Gated => {

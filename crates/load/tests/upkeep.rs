@@ -56,6 +56,18 @@ fn reads_are_not_counted_and_a_rate_is_kept() {
 }
 
 #[test]
+fn ios_at_a_rate_go_on_beside_flushes() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let flush = json!({"flush": {"after_writes": 2, "blocks": false}, "outstanding": 8});
+    let made = file(&dir.path().join("f"), 1 << 20, &flush);
+    let streams = json!([stream("s", &["a"], &json!({"read_percent": 0, "stop_after_bytes": 400 * 4096}))]);
+    let rate = json!({"arrival": {"kind": "open", "process": "poisson", "rate_iops": 2000}, "elapsed_s": 60});
+    let (_, total) = run_well(spec(&json!([made]), &streams, &rate));
+    assert_eq!((total.ios(), total.errors()), (400, 0));
+    assert!((199..=200).contains(&flushes(&total)), "{}", flushes(&total));
+}
+
+#[test]
 fn flushes_of_a_file_take_time_of_their_own() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let made = file(&dir.path().join("f"), 1 << 20, &json!({"flush": {"after_writes": 4}}));

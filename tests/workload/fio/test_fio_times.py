@@ -131,23 +131,24 @@ def test_as_many_flushes_as_fio(engine: str, lines: str, tmp_path: Path) -> None
         f"[global]\nfilename=x\nsize=1m\nbs=4k\nrw=write\ngroup_reporting\nioengine={engine}\n[a]\n{lines}\n"
     )
     (tmp_path / "w.fio").write_text(text)
-    trace = [need.tool("strace"), "-f", "-c", "-o", "calls", "-e", "trace=fsync,fdatasync", need.tool("fio")]
-    command = [*trace, "--output-format=json", "w.fio"]
+    calls = tmp_path / "calls"
+    command = [need.tool("fio"), "--output-format=json", "w.fio"]
+    if engine == "psync":
+        # fio 3.33 counts no fdatasync, so its system calls are counted.
+        command = [need.tool("strace"), "-f", "-o", str(calls), "-e", "trace=fsync,fdatasync", *command]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
     document = json.loads(done.stdout[done.stdout.index("{") :])
-    calls = sum(
-        int(found)
-        for found in re.findall(r"(\d+)(?: +\d+)? +f(?:data)?sync$", (tmp_path / "calls").read_text(), re.M)
-    )
     words = ("--overwrite", "all", "--output", "run", "--no-report", "--fio-json", "out.json")
     ran = linerate("run", "w.fio", *words, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     ours = json.loads((tmp_path / "out.json").read_text())
     assert totals(ours) == totals(document)
-    flushes = [sum(job["sync"]["total_ios"] for job in one["jobs"]) for one in (document, ours)]
-    assert flushes[0] == flushes[1] > 0
-    if engine != "io_uring":
-        assert calls >= flushes[0], "fio's count is that of its system calls"
+    of_fio = (
+        len(re.findall(r"^\d+ +f(?:data)?sync\(", calls.read_text(), re.M))
+        if engine == "psync"
+        else sum(job["sync"]["total_ios"] for job in document["jobs"])
+    )
+    assert sum(job["sync"]["total_ios"] for job in ours["jobs"]) == of_fio > 0
 
 
 @pytest.mark.parametrize(
