@@ -103,7 +103,8 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
   device are left out; fio ends with an error there. zipf, pareto and normal are refused.
 - **Flushes.** `fsync=8` flushes after every eighth write of a copy, as in fio: fdatasync of a file, SYNCHRONIZE CACHE
   of a LUN, FLUSH of a file of a share. A flush is in the place of an I/O and is counted apart (`sync` in fio's JSON).
-  While one runs, the copy starts no I/O, except with engines that queue flushes (`io_uring`, `posixaio`). Refused for
+  While one runs, the copy starts no I/O, except with engines that queue flushes (`io_uring`, `posixaio`). Copies with
+  one I/O in flight each count their writes together, so there may be one flush more per copy at the end. Refused for
   jobs with several files: fio flushes the next of them. `sync=1` makes each write durable instead.
 - **direct=0** is fio's default: files and block devices then go through the page cache of the host.
 - **Errors.** The first I/O error ends a run unless `continue_on_error` says otherwise.
