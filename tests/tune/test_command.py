@@ -137,6 +137,15 @@ def test_mistakes_are_told(study: str, options: tuple[str, ...], message: str) -
     assert "->" in done.stderr
 
 
+def test_a_misspelt_factor_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "drives.toml"
+    file.write_text(f"{STUDY}\n[factors]\noutstanding = [1, 4]\noutstandin = [1, 4]\n")
+    with pytest.raises(UserError, match="factors: there is no setting 'outstandin'") as caught:
+        load_factored(file, {})
+    assert caught.value.message.startswith(f"{file}:{len(file.read_text().splitlines())}: ")
+    assert "did you mean outstanding" in caught.value.hint
+
+
 def test_a_study_without_factors_says_what_its_cases_change() -> None:
     with pytest.raises(UserError, match="no settings to tune") as caught:
         load_factored("nagle", {})
