@@ -35,9 +35,9 @@ continue_on_error=all
 
 def ran(file: Path, small: Path, output: Path) -> subprocess.CompletedProcess[str]:
     """`linerate run` where `small` is a file system of 2 MiB."""
-    words = (*COMMAND, "run", file, "--overwrite", "all", "--no-report", "--output", output)
+    words = (*COMMAND, "run", str(file), "--overwrite", "all", "--no-report", "--output", str(output))
     script = 'mount -t tmpfs -o size=2m none "$0" && exec "$@"'
-    command = [*need.unshare("--mount"), "sh", "-c", script, small, *words]
+    command = [*need.unshare("--mount"), "sh", "-c", script, str(small), *words]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(), check=False
     )

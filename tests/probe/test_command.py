@@ -269,10 +269,13 @@ def test_slow_disks_beside_a_full_line(tmp_path: Path) -> None:
 @pytest.mark.alone
 @pytest.mark.long
 def test_raw_tcp_on_a_line_of_an_unusual_rate(tmp_path: Path) -> None:
-    """Nothing but raw TCP tells that a line of 40 Mbit/s is full."""
+    """Raw TCP tells that a line of 40 Mbit/s is full; without it, reads of all sizes that share its rate do."""
     topology = SAN.format(storage="", size="64m").replace("100mbit", "40mbit")
     with brought_up(tmp_path, topology, unique("raw")) as san, san.serving_raw(9000):
         found = san.probe("--raw", "10.231.1.101:9000")
+        alone = san.probe()
     assert found["limit"] == "line", found
+    assert alone["limit"] == "line", alone
+    assert alone["sentence"].startswith("A line, or a limit on its rate, is full"), alone
     assert found["sentence"].startswith("The line or TCP is the limit: raw TCP carries"), found
     assert all(one["mb_s"] < 5.0 for one in found["raw"]), "more than the line carries"

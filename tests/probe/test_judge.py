@@ -143,16 +143,26 @@ def test_rates_that_differ_are_no_line(changes: Changes) -> None:
 
 
 def test_a_full_line_that_overflows_is_the_limit_and_one_that_loses_always_is_not() -> None:
-    full: Changes = {name: {"mb_s": FULL_MB_S, "tcp": GAPS} for name in BULK}
-    answer = judge(evidence(full))
-    assert answer.limit == "line"
-    assert "only while the line was full" in answer.notes[0]
-    also_alone: Changes = {"floor": {"tcp": Tcp(received_segments=10_000, out_of_order=200)}}
-    assert judge(evidence(full | also_alone)).limit == "loss"
-    too_few: Changes = {
-        name: {"tcp": Tcp(received_segments=50)} for name in ("floor", "cached", "write_floor")
-    }
-    assert judge(evidence(full | too_few)).limit == "loss", "too few segments without load to tell"
+    """As seen in a virtual SAN: 100 Mbit/s 4 ms away with a queue of 256 KiB, and a line of the same rate with loss."""
+
+    def rates(rtt_ms: float, gaps: int, of_small: Tcp) -> Changes:
+        bulk = Tcp(1000 * rtt_ms, received_segments=14_000, out_of_order=gaps)
+        return {
+            **{name: {"mb_s": 11.8, "tcp": bulk} for name in BULK},
+            **{name: {"tcp": of_small} for name in ("floor", "cached", "write_floor", "small")},
+            "write": {"mb_s": 11.8},
+        }
+
+    overflows = judge(evidence(rates(18.0, 1100, Tcp(received_segments=2500))))
+    assert overflows.limit == "line"
+    assert "only while the line was full" in overflows.notes[0]
+    loses = rates(2.0, 500, Tcp(received_segments=5000, out_of_order=6))
+    assert judge(evidence(loses)).limit == "loss"
+    too_few = rates(18.0, 1100, Tcp(received_segments=100))
+    assert judge(evidence(too_few)).limit == "loss", "too few segments of small I/O to tell"
+    full = rates(18.0, 1100, Tcp(received_segments=2500))
+    not_full = {name: {**one, "mb_s": 9.0} if "mb_s" in one else one for name, one in full.items()}
+    assert judge(evidence(not_full)).limit == "loss"
 
 
 def test_frames_that_are_large_already_are_no_hint() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from linerate.study import StudyDirectory
 from linerate.study.file.factored import load_factored
 from linerate.tune.record import TuneRecord
 
-from tests.cli.conftest import linerate
+from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
+from tests.support import need
 
 STUDY = """\
 title = "Drives"
@@ -135,6 +137,29 @@ def test_mistakes_are_told(study: str, options: tuple[str, ...], message: str) -
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "->" in done.stderr
+
+
+def test_a_full_disk_is_told(study: str, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    words = (*COMMAND, "tune", study, *SETTINGS, "--output", str(small / "out"))
+    script = 'mount -t tmpfs -o size=4k none "$0" && exec "$@"'
+    command = [*need.unshare("--mount"), "sh", "-c", script, str(small), *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(), check=False
+    )
+    assert done.returncode == 1
+    assert "tune.json: no space left on the disk" in done.stderr
+    assert "-> make room there, or write elsewhere" in done.stderr
+
+
+def test_a_misspelt_factor_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "drives.toml"
+    file.write_text(f"{STUDY}\n[factors]\noutstanding = [1, 4]\noutstandin = [1, 4]\n")
+    with pytest.raises(UserError, match="factors: there is no setting 'outstandin'") as caught:
+        load_factored(file, {})
+    assert caught.value.message.startswith(f"{file}:{len(file.read_text().splitlines())}: ")
+    assert "did you mean outstanding" in caught.value.hint
 
 
 def test_a_study_without_factors_says_what_its_cases_change() -> None:

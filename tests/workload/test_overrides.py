@@ -63,11 +63,11 @@ def test_a_map_that_means_no_volume_is_refused(read: Read, tmp_path: Path, key: 
             overrides=Overrides(luns=luns),
         )
     assert caught.value.message == f"--map {key}: no volume has this name or lun"
-    assert caught.value.hint == "there is sd1, sd2"
+    assert caught.value.hint == "there is sd1 (x), sd2 (z)"
     text = '[[volume]]\nname = "v"\ncount = 30\ntarget = "x"\n[[stream]]\nname = "s"\n'
     with pytest.raises(UserError, match="no volume has this name or lun") as caught:
         parse_toml(text, "w.toml", name="w", overrides=Overrides(luns=luns))
-    assert caught.value.hint.endswith("v19, v20 and 10 more")
+    assert caught.value.hint.endswith("v19 (x), v20 (x) and 10 more")
 
 
 @pytest.mark.parametrize("key", ["sd2", "z", "sd*", "*d2", "Z*"])

@@ -25,8 +25,8 @@ from linerate.probe.windows import held_writes, window
 LOSS_PERCENT = 0.05  # TCP's rate falls with the root of it (Mathis et al. 1997)
 LOST_SEGMENTS_MIN = 10
 GAPS_PERCENT = 0.2  # each lost segment leaves several that follow a gap
-GAPS_EXPECTED_MIN = 10.0
-GAPS_FOUND_SHARE = 0.1
+LOST_EXPECTED_MIN = 3.0
+LOST_FOUND_SHARE = 0.1
 _OF_READS = ("disks", "line", "window")
 SLOW = 4.0  # an I/O takes so many round trips: the network is not what it waits for
 SLOW_MS_MIN = 0.3  # below, an array that wakes up explains it
@@ -124,14 +124,23 @@ def _loss(seen: Evidence) -> str:
 
 
 def _is_lost_by_load(seen: Evidence) -> bool:
-    """Whether no segment is lost or late with one I/O in flight, where the share of all trials makes many of them."""
-    alone = [one for one in seen.measured.values() if one.trial.outstanding == 1]
-    sums = [one.tcp for one in seen.measured.values()]
-    received = sum(tcp.received_segments for tcp in sums)
-    gaps_share = sum(tcp.out_of_order for tcp in sums) / max(1, received)
-    expected = gaps_share * sum(one.tcp.received_segments for one in alone)
-    found = sum(one.tcp.out_of_order + _lost_segments(one) for one in alone)
-    return expected >= GAPS_EXPECTED_MIN and found <= GAPS_FOUND_SHARE * expected
+    """Whether small I/O loses nothing, where the share of the lost segments of bulk trials makes several.
+
+    A lost segment makes at most as many follow a gap as a connection has on the way: so that share is known from below.
+    """
+    small = [one for one in seen.measured.values() if not one.trial.is_bulk]
+    share = max((_lost_share(one) for one in seen.bulk if not one.trial.is_write), default=0.0)
+    expected = share * sum(one.tcp.received_segments for one in small)
+    found = sum(one.tcp.out_of_order + _lost_segments(one) for one in small)
+    return expected >= LOST_EXPECTED_MIN and found <= LOST_FOUND_SHARE * expected
+
+
+def _lost_share(one: TrialResult) -> float:
+    """Of the received segments, at least."""
+    connections = one.trial.sessions * one.trial.connections
+    mss_bytes = one.session.get("snd_mss") or MSS_USUAL_BYTES
+    on_the_way = 1e6 * one.mb_s * one.tcp.rtt_us / 1e6 / connections / mss_bytes
+    return one.tcp.out_of_order / max(1, one.tcp.received_segments) / max(1.0, on_the_way)
 
 
 def _lost(seen: Evidence) -> str:

@@ -11,7 +11,7 @@ from typing import IO, Protocol, Self, TypeVar
 
 from pydantic import ValidationError
 
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError, UserError, is_full_disk
 from linerate.model import Model
 from linerate.results.manifest import FileRecord, Manifest
 
@@ -58,6 +58,9 @@ def write_record(path: Path, record: Model) -> None:
     try:
         write_atomically(path, record.model_dump_json(indent=1).encode() + b"\n")
     except OSError as error:
+        if is_full_disk(error):
+            what = f"{path}: no space left on the disk"
+            raise HostError(what, "make room there, or write elsewhere (--output)") from error
         raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error
 
 

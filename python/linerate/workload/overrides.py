@@ -66,7 +66,9 @@ class LunMap:
                 key in volume or any("*" in key and _matches(key, text) for text in volume)
                 for volume in volumes
             ):
-                names = ", ".join(name for name, _ in volumes[:_NAMES_SHOWN])
+                names = ", ".join(
+                    f"{name} ({lun})" if lun and lun != name else name for name, lun in volumes[:_NAMES_SHOWN]
+                )
                 more = f" and {len(volumes) - _NAMES_SHOWN} more" if len(volumes) > _NAMES_SHOWN else ""
                 raise UserError(f"--map {key}: no volume has this name or lun", f"there is {names}{more}")
 

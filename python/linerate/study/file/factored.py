@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from linerate.errors import UserError
+from linerate.settings import find
 from linerate.study.file.model import CaseTable, FactorialTable, StudyFile
 from linerate.study.file.reader import load_study
 from linerate.study.model import SettingValue, Study
+from linerate.workload.toml_lines import key_lines, line_of
 
 _CASE = re.compile(r"\bcase\[(\d+)\]")  # the file has none: it is the case of a factor
 Levels = Mapping[str, Sequence[SettingValue]]
@@ -32,6 +34,7 @@ def load_factored(
                 "tune a study that measures one load",
             )
         if not used:
+            _check_names(Path(name_or_path), file.factors)
             used.update(file.factors)
         if not used:
             raise UserError(
@@ -46,6 +49,17 @@ def load_factored(
         names = list(used)
         message = _CASE.sub(lambda found: f"setting {names[int(found[1])]}", error.message)
         raise UserError(message, error.hint) from error
+
+
+def _check_names(path: Path, factors: Levels) -> None:
+    """Raises UserError for a key of [factors] that is no setting."""
+    for name in factors:
+        try:
+            find(name)
+        except UserError as error:
+            lines = key_lines(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
+            where = f"{path}:{line}" if (line := line_of(lines, ("factors", name))) else str(path)
+            raise UserError(f"{where}: factors: {error.message}", error.hint) from error
 
 
 def _suggestion(file: StudyFile) -> str:
