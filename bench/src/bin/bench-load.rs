@@ -1,6 +1,7 @@
 //! `bench-load SPEC.json`: one run of the load engine without Python. Prints `started` when every session is logged in,
-//! then I/Os, those of each interval, seconds and CPU seconds as JSON. The CPU seconds are the worker threads'; starting
-//! and ending are not in them, and neither are `polled_s`, the seconds of polls that found nothing.
+//! then I/Os, those of each interval, seconds, CPU seconds and quantiles of the first stream's service times as JSON. The
+//! CPU seconds are the worker threads'; starting and ending are not in them, and neither are `polled_s`, the seconds of
+//! polls that found nothing.
 
 use linerate_load::{Run, RunOutcome, RunSpec};
 use std::{io::Write, time::Duration};
@@ -26,6 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let total = &summary.total;
     let (ios, bytes) = total.rows.iter().fold((0, 0), |(ios, bytes), row| (ios + row.ios, bytes + row.bytes));
     let errors: u64 = total.rows.iter().map(|row| row.errors).sum();
+    let quantile_us =
+        |q: f64| total.latencies.first().map(|latency| latency.histogram.quantile(q) as f64 / 1e3);
     let report = serde_json::json!({
         "ios": ios,
         "interval_ios": interval_ios,
@@ -34,6 +37,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "seconds": total.end_s - total.start_s,
         "cpu_s": total.host.load_cpu_user_s + total.host.load_cpu_system_s,
         "polled_s": total.host.load_cpu_polled_s,
+        "p50_us": quantile_us(0.5),
+        "p99_us": quantile_us(0.99),
         "driver": driver,
     });
     Ok(writeln!(std::io::stdout(), "{report}")?)
