@@ -34,7 +34,7 @@ enum Started {
 pub(super) enum ReadData {
     InBuffers,
     /// In the memory of disks.
-    InPlace(InPlace),
+    OnDisks(InPlace),
     /// A volume in memory. Other commands may write to it before they are sent: only a copy matches its digest.
     InVolume,
 }
@@ -281,9 +281,11 @@ impl Connection {
                 let extent = *extent;
                 let read = result.moved(wanted).map_err(|fault| fault.on_read());
                 let read = read.map(|()| match in_place {
-                    Some(in_place) if !in_place.parts.is_empty() => ReadData::InPlace(in_place),
+                    Some(in_place) if !in_place.parts.is_empty() => ReadData::OnDisks(in_place),
                     unused => {
-                        unused.into_iter().for_each(|list| context.spare_parts.keep(list.parts));
+                        if let Some(list) = unused {
+                            context.spare_parts.keep(list.parts);
+                        }
                         ReadData::InBuffers
                     }
                 });
@@ -336,7 +338,7 @@ impl Connection {
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
         let (pages, in_place, error) = match (read, context.media.of(entry.volume)) {
             (Ok(ReadData::InBuffers), _) => (None, None, None),
-            (Ok(ReadData::InPlace(in_place)), _) => (None, Some(in_place), None),
+            (Ok(ReadData::OnDisks(in_place)), _) => (None, Some(in_place), None),
             (Ok(ReadData::InVolume), Some(VolumeAccess::Memory(pages))) => (Some(pages), None, None),
             // Its set has failed since the command began.
             (Ok(ReadData::InVolume), _) => (None, None, Some(MediumError::Hardware)),

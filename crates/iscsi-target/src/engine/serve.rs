@@ -288,7 +288,9 @@ mod tests {
         let memory = [BufferPart { region: buffer.clone(), offset: 0, len: 6 }];
         let leave = |in_place: &mut InPlace, chunks: &[Chunk<'_>]| {
             let mut into = Scatter::new(&memory).leaving(in_place);
-            chunks.iter().for_each(|chunk| into(*chunk));
+            for chunk in chunks {
+                into(*chunk);
+            }
         };
         let mut in_place = InPlace::default();
         leave(&mut in_place, &[Chunk::at(b"01", &disk, 100), Chunk::at(b"23", &disk, 102)]);
