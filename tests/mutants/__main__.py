@@ -54,7 +54,7 @@ class Suite:
 
 
 _MODEL = ("-p=linerate-storage", "--test=model")
-_STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=pool_metadata")
+_STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=pool", "--test=pool_metadata")
 _SMB_TESTS = ("--test=samba", "--test=replays", "--test=channels", "--test=compounds")
 SUITES = {
     "commit": Suite((("-p=linerate-io",), ("-p=linerate-iscsi-target", "--test=power_cut"))),

@@ -141,8 +141,10 @@ pub trait Driver {
     /// Wakes the driver of `waker`.
     fn wake(waker: &Self::Waker);
 
-    /// Makes a region usable in segments. The driver keeps it alive until the driver is dropped.
+    /// Makes a region usable in segments. The driver keeps it alive until it is detached or the driver is dropped.
     fn attach(&mut self, region: Arc<Region>) -> RegionId;
+    /// No operation names the region any more, and none in progress does. A driver may keep it nevertheless.
+    fn detach(&mut self, _region: RegionId) {}
 
     /// Listens on `addr` (port 0 = any); accepting starts at once. Errors: address in use, not local, no permission.
     fn listen(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle>;

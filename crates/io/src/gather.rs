@@ -7,24 +7,35 @@ use std::{io, sync::Arc};
 /// `UIO_MAXIOV`: the limit of pieces for one system call.
 pub(crate) const PIECES_PER_CALL: usize = 1024;
 
-/// The regions attached to one driver, alive as long as the driver.
+/// The regions attached to one driver.
 #[derive(Debug, Default)]
-pub(crate) struct Regions(Vec<Arc<Region>>);
+pub(crate) struct Regions(Vec<Option<Arc<Region>>>);
 
 impl Regions {
     /// Attaches a region; the same region keeps its id.
     pub(crate) fn attach(&mut self, region: Arc<Region>) -> RegionId {
-        let known = self.0.iter().position(|held| Arc::ptr_eq(held, &region));
-        let index = known.unwrap_or_else(|| {
-            self.0.push(region);
-            self.0.len() - 1
+        let is_it = |held: &Option<Arc<Region>>| held.as_ref().is_some_and(|held| Arc::ptr_eq(held, &region));
+        let index = self.0.iter().position(is_it).unwrap_or_else(|| {
+            let free = self.0.iter().position(Option::is_none);
+            free.unwrap_or_else(|| {
+                self.0.push(None);
+                self.0.len() - 1
+            })
         });
+        self.0[index] = Some(region);
         RegionId::new(index as u32)
+    }
+
+    /// Lets go of a region. Another one may get its id.
+    pub(crate) fn detach(&mut self, id: RegionId) {
+        if let Some(held) = self.0.get_mut(id.index() as usize) {
+            *held = None;
+        }
     }
 
     /// The memory of a segment. Errors: an unknown region, or a range outside it (a mistake of the caller).
     pub(crate) fn resolve(&self, seg: Seg) -> io::Result<iovec> {
-        let region = self.0.get(seg.region.index() as usize);
+        let region = self.0.get(seg.region.index() as usize).and_then(Option::as_ref);
         match region.filter(|region| region.contains(seg.offset, u64::from(seg.len))) {
             Some(region) => {
                 let first = region.range(seg.offset, u64::from(seg.len));
@@ -149,6 +160,17 @@ mod tests {
             assert_eq!(drop_front(&mut pieces, first), first < whole.len());
             assert_eq!(collect(&pieces), &whole[first..], "scatter list after {first} bytes");
         }
+    }
+
+    #[test]
+    fn a_detached_region_is_unknown_and_its_id_is_used_again() {
+        let mut regions = Regions::default();
+        let [one, other, third] = [4096; 3].map(|len| Region::anonymous(len).unwrap());
+        let (first, second) = (regions.attach(one), regions.attach(other.clone()));
+        regions.detach(first);
+        assert!(regions.resolve(Seg { region: first, offset: 0, len: 1 }).is_err());
+        assert!(regions.resolve(Seg { region: second, offset: 0, len: 1 }).is_ok());
+        assert_eq!((regions.attach(other), regions.attach(third)), (second, first));
     }
 
     #[test]

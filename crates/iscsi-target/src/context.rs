@@ -3,6 +3,7 @@
 use crate::connection_key::ConnectionKey;
 use crate::{
     buffers::budget::Budget,
+    buffers::disk_regions::DiskRegions,
     buffers::operation::{Operations, Origin},
     buffers::pool::ChunkPool,
     buffers::spare_lists::{SpareLists, SpareParts},
@@ -40,6 +41,7 @@ pub(crate) struct WorkerContext<D: Driver> {
     pub(crate) waiting_requests: Vec<OperationRequest>,
     pub(crate) operations: Operations,
     pub(crate) pool: ChunkPool,
+    pub(crate) disk_regions: DiskRegions,
     /// Memory of answers that are copies.
     pub(crate) answers: Budget,
     /// A list for the segments of one call, empty between calls.
@@ -81,6 +83,7 @@ impl<D: Driver> WorkerContext<D> {
             requests: VecDeque::new(),
             waiting_requests: Vec::new(),
             operations: Operations::new(),
+            disk_regions: DiskRegions::default(),
             pool: ChunkPool::new(shared.memory_per_worker_bytes / 4 * 3),
             answers: Budget::new(shared.memory_per_worker_bytes / 4),
             segs: Vec::new(),

@@ -13,14 +13,18 @@ fn pattern(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|at| (at / 512) as u8 ^ (at % 251) as u8 ^ seed).collect()
 }
 
-/// Memory and file volumes, on every driver.
+const POOL: &str = r#""storage": {"disks": [{"name": "d", "count": 4, "size_bytes": 67108864}],
+    "raid_sets": [{"name": "r", "level": "raid10", "disks": ["d0", "d1", "d2", "d3"],
+    "initialise": "assume_clean"}], "pools": [{"name": "p", "raid_sets": ["r"]}]},"#;
+
+/// Memory, file and thin volumes, on every driver.
 fn every_volume(test: impl Fn(&linerate_iscsi_target::Array, &str)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("volume").display().to_string();
     let file = format!(r#""kind": "file", "path": "{path}", "write_cache": true"#);
-    for volume in [r#""kind": "memory""#, &file] {
+    for (volume, storage) in [(r#""kind": "memory""#, ""), (&file, ""), (r#""kind": "pool""#, POOL)] {
         for driver in ["epoll", "auto"] {
-            let array = array_of(volume, &format!(r#""driver": "{driver}","#));
+            let array = array_of(volume, &format!(r#""driver": "{driver}", {storage}"#));
             test(&array, &format!("{volume} {driver}"));
             wait_for(&array, "tasks end", |stats| stats.tasks == 0 && stats.pool_bytes == 0);
         }

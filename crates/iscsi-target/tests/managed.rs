@@ -56,6 +56,31 @@ fn what_is_written_is_read_back_at_every_size() {
     }
 }
 
+/// Large reads are sent from the disks' memory where the volume has pages, and copied where it has none.
+#[test]
+fn large_reads_find_the_newest_bytes_and_holes() {
+    let pool = r#"{"name": "p", "raid_sets": ["r"], "page_bytes": 65536}"#;
+    for (level, pool, volume) in [
+        ("raid10", pool, r#""kind": "pool", "size_bytes": 16777216"#),
+        ("raid6", pool, r#""kind": "pool", "size_bytes": 16777216"#),
+        ("raid5", "", r#""kind": "raid""#),
+    ] {
+        let array = array(level, pool, volume);
+        let mut client = Client::login(array.portals()[0], 1, "ImmediateData=Yes\0InitialR2T=Yes\0");
+        client.clear_attention();
+        let mut expected = vec![0; 1 << 20];
+        let mut rng = fastrand::Rng::with_seed(4);
+        for round in 0..60 {
+            let (at, len) = (rng.usize(0..240) * 4096, rng.usize(1..17) * 4096);
+            let bytes = pattern(len, round);
+            client.write_as_asked((at / 512) as u32, &bytes, 8192);
+            expected[at..at + len].copy_from_slice(&bytes);
+            let (at, len) = (rng.usize(0..192) * 4096, rng.usize(16..65) * 4096);
+            assert!(client.read((at / 512) as u32, len) == expected[at..at + len], "{level}, round {round}");
+        }
+    }
+}
+
 fn manage(array: &Array, command: &str) -> Result<serde_json::Value, String> {
     let reply = array.manage(serde_json::from_str(command).unwrap());
     reply.map(serde_json::Value::Object).map_err(|error| error.to_string())

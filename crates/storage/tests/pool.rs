@@ -2,12 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use bytes::{Bytes, BytesMut};
+use linerate_io::Region;
 use linerate_storage::{
     Disk, DiskError, Executor, Runtime,
-    disk::MemoryDisk,
+    disk::{Chunk, Lease, MemoryDisk},
     pool::{Change, Extent, MIN_PAGE_BYTES, Pool, PoolConfig, PoolError, PoolVolume},
 };
-use std::{future::Future, rc::Rc};
+use std::{future::Future, rc::Rc, sync::Arc};
 
 const PAGE: u64 = 64 << 10;
 const DISK_BYTES: u64 = 16 << 20;
@@ -89,6 +90,38 @@ fn on_a_disk_of_zeros_a_first_write_writes_nothing_around_it() {
             assert_eq!(byte_of(volume.as_ref(), 1024, PAGE - 1024).await, 0);
         });
     }
+}
+
+/// The pool is full, a reader sends a page in place, and the page's volume is deleted: another volume's write waits.
+#[test]
+fn a_page_that_is_lent_holds_no_other_volumes_bytes() {
+    with_pool(config(), |pool, _, runtime| async move {
+        let size_bytes = pool.status().size_bytes;
+        let volume = pool.create_volume("v0", size_bytes).await.unwrap();
+        put(volume.as_ref(), 0, size_bytes, 7).await;
+        let (mut lease, mut places) = (Lease::default(), Vec::new());
+        let mut lend = |chunk: Chunk<'_>| {
+            let (region, offset) = lease.lend(chunk).unwrap();
+            places.push((Arc::clone(region), offset, chunk.bytes.len()));
+        };
+        volume.read_nowait(PAGE, PAGE, &mut lend).unwrap();
+        let all_are = |byte: u8| {
+            let is = |(region, offset, len): &(Arc<Region>, u64, usize)| {
+                region.compare(*offset, &vec![byte; *len]).is_none()
+            };
+            places.iter().all(is)
+        };
+        assert!(all_are(7) && places.iter().map(|(_, _, len)| *len as u64).sum::<u64>() == PAGE);
+        pool.delete("v0").await.unwrap();
+        let other = pool.create_volume("v1", size_bytes).await.unwrap();
+        put(other.as_ref(), 0, size_bytes - PAGE, 9).await;
+        let last = other.write(size_bytes - PAGE, Bytes::from(vec![9; PAGE as usize]), true);
+        runtime.sleep(100_000_000).await;
+        assert!(all_are(7), "the page has another volume's bytes");
+        drop(lease);
+        last.await.unwrap();
+        assert!(all_are(9), "the page was free at last");
+    });
 }
 
 /// Fills a pool on a disk of zeros, deletes the volume, and uses all pages once more.

@@ -347,6 +347,10 @@ impl Driver for EpollDriver {
         self.regions.attach(region)
     }
 
+    fn detach(&mut self, region: RegionId) {
+        self.regions.detach(region);
+    }
+
     fn listen(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle> {
         let socket = socket::listen(addr, options)?;
         let fd = socket.as_raw_fd();

@@ -432,6 +432,10 @@ impl Driver for UringDriver {
         self.regions.attach(region)
     }
 
+    fn detach(&mut self, region: RegionId) {
+        self.regions.detach(region);
+    }
+
     fn listen(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<Handle> {
         let socket = socket::listen(addr, options)?;
         socket.set_nonblocking(false)?;

@@ -6,7 +6,7 @@ use crate::{
     connection::TaskId,
     connection_key::ConnectionKey,
     context::WorkerContext,
-    engine::{BufferPart, Operation, OperationRequest},
+    engine::{BufferPart, InPlace, Operation, OperationRequest},
 };
 use linerate_io::{Driver, Handle};
 use slab::Slab;
@@ -58,10 +58,14 @@ impl<D: Driver> WorkerContext<D> {
                 };
                 let mut memory = self.spare_parts.take();
                 memory.extend(segs.iter().map(piece));
+                let may_stay = matches!(operation, Operation::Read { in_place: true, .. });
+                let in_place =
+                    may_stay.then(|| InPlace { parts: self.spare_parts.take(), ..InPlace::default() });
                 self.requests.push_back(OperationRequest {
                     volume,
                     operation,
                     memory,
+                    in_place,
                     worker: self.index,
                     tag,
                 });
@@ -70,7 +74,7 @@ impl<D: Driver> WorkerContext<D> {
             Executor::File(file) => file,
         };
         match operation {
-            Operation::Read { offset_bytes } => self.driver.read_at(file, tag, segs, offset_bytes),
+            Operation::Read { offset_bytes, .. } => self.driver.read_at(file, tag, segs, offset_bytes),
             Operation::Write { offset_bytes, durable } => {
                 self.driver.write_at(file, tag, segs, offset_bytes, durable);
             }

@@ -24,6 +24,9 @@ use linerate_iscsi_proto::{
 use linerate_scsi::{Expected, Extent, Input, MediumError, Nexus, Plan, Reply, Status, Task};
 use std::sync::Arc;
 
+/// Shorter reads are copied to I/O buffers.
+const IN_PLACE_BYTES_MIN: u32 = 64 << 10;
+
 /// A command that was admitted, and its logical unit.
 struct Begun {
     nexus: Arc<Nexus>,
@@ -230,7 +233,10 @@ impl Connection {
         };
         let chunks = entry.lend(Buffers::Operation);
         self.operations += 1;
-        let operation = Operation::Read { offset_bytes: extent.offset_bytes };
+        // A digest is that of bytes that cannot change any more.
+        let is_digested = self.session.as_ref().is_none_or(|session| session.digests_data());
+        let in_place = extent.len_bytes >= IN_PLACE_BYTES_MIN && !is_digested;
+        let operation = Operation::Read { offset_bytes: extent.offset_bytes, in_place };
         context.begin_operation(origin, chunks, medium, operation);
     }
 

@@ -5,6 +5,7 @@ use crate::{
     buffers::pool::{ChunkPool, Chunks},
     buffers::spare_lists::SpareLists,
     context::WorkerContext,
+    engine::InPlace,
 };
 use linerate_io::{Driver, Handle, Nanos, Outgoing};
 
@@ -14,8 +15,9 @@ const GATHERED_BYTES_MAX: usize = 2 << 20;
 /// A send in progress.
 struct Sending {
     since: Nanos,
-    /// I/O buffers that are being sent from.
+    /// I/O buffers and memory of disks that are being sent from.
     chunks: Chunks,
+    in_place: Vec<InPlace>,
     /// Bytes of its list that are copies.
     copied_bytes: usize,
 }
@@ -24,11 +26,14 @@ struct Sending {
 pub(super) struct Outbound {
     /// Answers that gather.
     pub(super) list: Box<Outgoing>,
-    /// I/O buffers that `list` refers to.
+    /// I/O buffers and memory of disks that `list` refers to.
     pub(super) chunks: Chunks,
+    pub(super) in_place: Vec<InPlace>,
     /// PDUs in `list`.
     pub(super) pdus: u64,
     spare: Option<Box<Outgoing>>,
+    /// Empty, with memory.
+    spare_in_place: Vec<InPlace>,
     sending: Option<Sending>,
     /// The counted size of the copies in both lists after the last turn.
     copies: Share,
@@ -39,8 +44,10 @@ impl Outbound {
         Self {
             list: Box::default(),
             chunks: Chunks::NONE,
+            in_place: Vec::new(),
             pdus: 0,
             spare: None,
+            spare_in_place: Vec::new(),
             sending: None,
             copies: Share::default(),
         }
@@ -76,7 +83,9 @@ impl Outbound {
         let next = self.spare.take().unwrap_or_default();
         let list = std::mem::replace(&mut self.list, next);
         let chunks = std::mem::take(&mut self.chunks);
-        self.sending = Some(Sending { since: context.now, chunks, copied_bytes: list.copied_bytes() });
+        let in_place = std::mem::replace(&mut self.in_place, std::mem::take(&mut self.spare_in_place));
+        let (since, copied_bytes) = (context.now, list.copied_bytes());
+        self.sending = Some(Sending { since, chunks, in_place, copied_bytes });
         // Counted before it is sent, so that the counters include it when the initiator has the answer.
         context.publish();
         context.driver.send(stream, list);
@@ -115,8 +124,10 @@ impl Outbound {
         context: &mut WorkerContext<D>,
         share: &mut Share,
     ) {
-        if let Some(sending) = self.sending.take() {
+        if let Some(mut sending) = self.sending.take() {
             context.pool.give_back(share, sending.chunks);
+            sending.in_place.drain(..).for_each(|sent| context.spare_parts.keep(sent.parts));
+            self.spare_in_place = sending.in_place;
         }
         list.clear();
         context.spare_lists.keep(&mut list);
@@ -126,6 +137,7 @@ impl Outbound {
     /// The connection is closed: the list will never be sent.
     pub(super) fn drop_gathered(&mut self, pool: &mut ChunkPool, share: &mut Share) {
         self.list.clear();
+        self.in_place.clear();
         pool.give_back(share, std::mem::take(&mut self.chunks));
     }
 }

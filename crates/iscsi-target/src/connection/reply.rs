@@ -3,9 +3,11 @@
 use super::{outbound::Outbound, session::Session, tasks::TaskEntry};
 use crate::{
     buffers::pool::{ChunkPool, Chunks, pieces},
+    context::WorkerContext,
+    engine::InPlace,
     memory_volume::MemoryVolume,
 };
-use linerate_io::Seg;
+use linerate_io::{Driver, Seg};
 use linerate_iscsi_proto::{
     digest::Crc32c,
     params::DigestKind,
@@ -117,6 +119,33 @@ impl Answers<'_> {
                 Crc32c::EMPTY
             }
         });
+    }
+
+    /// Answers a read from where the disks have its bytes, without a copy; the lease is kept until they have been sent.
+    /// Not for sessions with data digests.
+    pub(super) fn read_in_place<D: Driver>(
+        &mut self,
+        asked: Asked,
+        extent: &Extent,
+        in_place: InPlace,
+        context: &mut WorkerContext<D>,
+    ) {
+        let WorkerContext { driver, disk_regions, segs, .. } = context;
+        self.release(asked.immediate);
+        let residual = Residual::of(asked.expected_in, u64::from(extent.asked_bytes));
+        for part in &in_place.parts {
+            let region = disk_regions.id(driver, &part.region);
+            segs.push(Seg { region, offset: part.offset, len: part.len });
+        }
+        for piece in DataInSplit::new(extent.len_bytes, &self.session.params) {
+            self.data_in_header(asked.itt, &piece, Some(residual));
+            for (seg, start, len) in pieces(segs, piece.buffer_offset, piece.len) {
+                self.out.list.push_seg(Seg { offset: seg.offset + u64::from(start), len, ..seg });
+            }
+            self.padding(piece.len);
+        }
+        segs.clear();
+        self.out.in_place.push(in_place);
     }
 
     /// Answers a read of a memory volume with a copy in I/O buffers. Each byte is in the cache for its checksum.

@@ -12,7 +12,7 @@ use crate::{
     buffers::operation::Executor,
     buffers::pool::Chunks,
     context::WorkerContext,
-    engine::{Operation, OperationOutput, OperationResult},
+    engine::{InPlace, Operation, OperationOutput, OperationResult},
     volume::{VolumeAccess, VolumeId},
 };
 use linerate_io::Driver;
@@ -30,9 +30,11 @@ enum Started {
 }
 
 /// Where the bytes of a read are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum ReadData {
     InBuffers,
+    /// In the memory of disks.
+    OnDisks(InPlace),
     /// A volume in memory. Other commands may write to it before they are sent: only a copy matches its digest.
     InVolume,
 }
@@ -262,6 +264,7 @@ impl Connection {
         task: TaskId,
         chunks: Chunks,
         result: OperationResult,
+        in_place: Option<InPlace>,
     ) {
         self.operations -= 1;
         let wanted = chunks.len_bytes();
@@ -277,7 +280,16 @@ impl Connection {
             TaskWork::BufferedRead(extent) => {
                 let extent = *extent;
                 let read = result.moved(wanted).map_err(|fault| fault.on_read());
-                self.buffered_read_done(context, task, &extent, read.map(|()| ReadData::InBuffers));
+                let read = read.map(|()| match in_place {
+                    Some(in_place) if !in_place.parts.is_empty() => ReadData::OnDisks(in_place),
+                    unused => {
+                        if let Some(list) = unused {
+                            context.spare_parts.keep(list.parts);
+                        }
+                        ReadData::InBuffers
+                    }
+                });
+                self.buffered_read_done(context, task, &extent, read);
             }
             TaskWork::BufferedWrite(extent) => {
                 let extent = *extent;
@@ -324,12 +336,13 @@ impl Connection {
         let silent = self.end_write(task);
         let Some(entry) = self.tasks.known(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
-        let (pages, error) = match (read, context.media.of(entry.volume)) {
-            (Ok(ReadData::InBuffers), _) => (None, None),
-            (Ok(ReadData::InVolume), Some(VolumeAccess::Memory(pages))) => (Some(pages), None),
+        let (pages, in_place, error) = match (read, context.media.of(entry.volume)) {
+            (Ok(ReadData::InBuffers), _) => (None, None, None),
+            (Ok(ReadData::OnDisks(in_place)), _) => (None, Some(in_place), None),
+            (Ok(ReadData::InVolume), Some(VolumeAccess::Memory(pages))) => (Some(pages), None, None),
             // Its set has failed since the command began.
-            (Ok(ReadData::InVolume), _) => (None, Some(MediumError::Hardware)),
-            (Err(error), _) => (None, Some(error)),
+            (Ok(ReadData::InVolume), _) => (None, None, Some(MediumError::Hardware)),
+            (Err(error), _) => (None, None, Some(error)),
         };
         if let Some(error) = error.filter(|_| !silent) {
             let session = self.session.as_ref();
@@ -346,16 +359,20 @@ impl Connection {
                     context.pool.give_back(&mut self.share, chunks);
                 }
                 Some(mut answers) => {
-                    match pages {
-                        Some(pages) => {
-                            answers.read_copied(asked, extent, pages, chunks, &mut context.pool);
-                        }
-                        None => answers.read_buffers(asked, extent, chunks, &mut context.pool),
-                    }
                     answers.session.counters.reads += 1;
                     answers.session.counters.read_bytes += u64::from(extent.len_bytes);
                     context.counters.reads += 1;
                     context.counters.read_bytes += u64::from(extent.len_bytes);
+                    match (pages, in_place) {
+                        (Some(pages), _) => {
+                            answers.read_copied(asked, extent, pages, chunks, &mut context.pool);
+                        }
+                        (None, Some(in_place)) => {
+                            answers.read_in_place(asked, extent, in_place, context);
+                            context.pool.give_back(&mut self.share, chunks);
+                        }
+                        (None, None) => answers.read_buffers(asked, extent, chunks, &mut context.pool),
+                    }
                 }
                 None => context.pool.give_back(&mut self.share, chunks),
             }
@@ -390,7 +407,7 @@ fn operation_of(op: &MediumOp) -> Operation {
         MediumOp::Keep { number, ref reservations } => {
             Operation::Keep { number, reservations: reservations.clone() }
         }
-        MediumOp::Read { offset_bytes, .. } => Operation::Read { offset_bytes },
+        MediumOp::Read { offset_bytes, .. } => Operation::Read { offset_bytes, in_place: false },
         MediumOp::Write { offset_bytes, durable, .. } | MediumOp::Fill { offset_bytes, durable, .. } => {
             Operation::Write { offset_bytes, durable }
         }

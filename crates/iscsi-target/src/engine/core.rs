@@ -90,7 +90,8 @@ impl EngineCore {
         self.tasks.advance(now);
         let output = state.serve_nowait(request)?;
         let memory = std::mem::take(&mut request.memory);
-        Some(FinishedOperation { tag: request.tag, outcome: OperationResult(Ok(output)), memory })
+        let (tag, outcome) = (request.tag, OperationResult(Ok(output)));
+        Some(FinishedOperation { tag, outcome, memory, in_place: request.in_place.take() })
     }
 
     /// Hint: this request is performed next.

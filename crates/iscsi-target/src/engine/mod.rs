@@ -3,8 +3,9 @@
 //! Everything of [`linerate_storage`] runs on one thread, with its own driver. Workers never wait for it: while it sleeps
 //! they do operations themselves that need no waiting. All other requests they put into its inbox, once per turn, and
 //! find the answers in their mailboxes, as they find completions of file operations in their drivers. The bytes pass
-//! through the workers' I/O buffers and are copied once. The engine also owns RAID 0 of memory disks, but workers move its
-//! bytes themselves (`memory_volume.rs`).
+//! through the workers' I/O buffers and are copied once. Those of large reads are sent from the memory of the disks, if the
+//! disks are memory ([`InPlace`]). The engine also owns RAID 0 of memory disks, but workers move its bytes themselves
+//! (`memory_volume.rs`).
 //!
 //! - `mod.rs`: [`Engine`], the interface for the rest of the array.
 //! - `request.rs`: the requests of workers, and the answers.
@@ -29,8 +30,8 @@ mod tests;
 pub(crate) use export_record::ExportRecord;
 pub(crate) use exports::Exports;
 pub(crate) use request::{
-    BufferPart, FinishedOperation, Operation, OperationError, OperationOutput, OperationRequest,
-    OperationResult,
+    BufferPart, FinishedOperation, InPlace, Operation, OperationError, OperationOutput, OperationRequest,
+    OperationResult, Quota,
 };
 pub(crate) use transfers::Transfers;
 
@@ -152,18 +153,18 @@ impl Inbox {
 
 impl EngineHandle {
     /// Performs requests that need no waiting, if the engine's thread sleeps, and appends their answers to `finished`.
-    /// It moves the others to `waiting`. Once there are `most` answers, it leaves the rest for the next call. `now` is
-    /// the worker's time.
+    /// It moves the others to `waiting`. Once the quota is used up, it leaves the rest for the next call. `now` is the
+    /// worker's time.
     pub(crate) fn perform(
         &self,
         now: Nanos,
-        most: usize,
+        quota: &mut Quota,
         requests: &mut VecDeque<OperationRequest>,
         waiting: &mut Vec<OperationRequest>,
         finished: &mut Vec<FinishedOperation>,
     ) {
         let mut has_news = false;
-        while finished.len() < most
+        while !quota.is_used_up()
             && let Some(mut request) = requests.pop_front()
         {
             let visited = self.0.core.visit(|core| {
@@ -178,7 +179,10 @@ impl EngineHandle {
             };
             has_news |= news;
             match done {
-                Some(done) => finished.push(done),
+                Some(done) => {
+                    quota.take(&done);
+                    finished.push(done);
+                }
                 None => waiting.push(request),
             }
         }

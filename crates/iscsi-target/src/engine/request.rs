@@ -2,7 +2,7 @@
 
 use linerate_io::Region;
 use linerate_scsi::MediumError;
-use linerate_storage::disk::DiskError;
+use linerate_storage::disk::{DiskError, Lease};
 use std::{io, sync::Arc};
 
 /// An operation on a volume, requested by a worker.
@@ -13,12 +13,14 @@ pub(crate) struct OperationRequest {
     pub(crate) operation: Operation,
     /// The source or destination of its bytes: a worker's I/O buffers, which stay lent until the answer has arrived.
     pub(crate) memory: Vec<BufferPart>,
+    /// For a read that need not fill its memory: an empty list.
+    pub(crate) in_place: Option<InPlace>,
     pub(crate) worker: usize,
     /// The worker's tag.
     pub(crate) tag: u64,
 }
 
-/// A part of a worker's I/O buffers.
+/// A part of a worker's I/O buffers, or of a disk's memory.
 #[derive(Debug)]
 pub(crate) struct BufferPart {
     pub(crate) region: Arc<Region>,
@@ -26,15 +28,40 @@ pub(crate) struct BufferPart {
     pub(crate) len: u32,
 }
 
+/// The bytes of a read where the disks have them, to be sent from there. Others may write to them meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct InPlace {
+    /// In order. None: the bytes are in the memory of the request.
+    pub(crate) parts: Vec<BufferPart>,
+    /// Until it ends, no other volume has bytes there.
+    pub(crate) lease: Lease,
+}
+
 /// The kind of an operation. Offsets and lengths are as in [`linerate_scsi::MediumOp`].
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    Read { offset_bytes: u64 },
-    Write { offset_bytes: u64, durable: bool },
-    Discard { offset_bytes: u64, len_bytes: u64 },
+    /// `in_place`: its bytes need not be copied, and may change until they are sent.
+    Read {
+        offset_bytes: u64,
+        in_place: bool,
+    },
+    Write {
+        offset_bytes: u64,
+        durable: bool,
+    },
+    Discard {
+        offset_bytes: u64,
+        len_bytes: u64,
+    },
     Sync,
-    Mapped { offset_bytes: u64, len_bytes: u64 },
-    Keep { number: u64, reservations: Vec<u8> },
+    Mapped {
+        offset_bytes: u64,
+        len_bytes: u64,
+    },
+    Keep {
+        number: u64,
+        reservations: Vec<u8>,
+    },
 }
 
 /// A completed request.
@@ -42,8 +69,30 @@ pub(crate) enum Operation {
 pub(crate) struct FinishedOperation {
     pub(crate) tag: u64,
     pub(crate) outcome: OperationResult,
-    /// That of the request.
+    /// That of the request, as is the list in `in_place`.
     pub(crate) memory: Vec<BufferPart>,
+    pub(crate) in_place: Option<InPlace>,
+}
+
+/// How much a worker may perform itself before it sends the answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quota {
+    pub(crate) operations: usize,
+    /// The operation that uses up the last of them is performed as a whole.
+    pub(crate) bytes: u64,
+}
+
+impl Quota {
+    pub(crate) fn is_used_up(self) -> bool {
+        self.operations == 0 || self.bytes == 0
+    }
+
+    /// An operation was performed.
+    pub(super) fn take(&mut self, done: &FinishedOperation) {
+        let len: u64 = done.memory.iter().map(|part| u64::from(part.len)).sum();
+        self.operations = self.operations.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(len);
+    }
 }
 
 /// The result of an operation on a volume, from any executor.

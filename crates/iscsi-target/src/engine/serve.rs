@@ -1,11 +1,18 @@
 //! One operation of a worker on a volume, and the return of its answer.
 
 use super::{
-    BufferPart, Deliver, FinishedOperation, Operation, OperationError, OperationOutput, OperationResult,
+    BufferPart, Deliver, FinishedOperation, InPlace, Operation, OperationError, OperationOutput,
+    OperationRequest, OperationResult,
 };
 use bytes::BytesMut;
-use linerate_storage::{Disk, DiskError, pool::PoolVolume, raid::RaidSet, replica::Fence};
-use std::{cell::RefCell, rc::Rc};
+use linerate_storage::{
+    Disk, DiskError,
+    disk::{Chunk, Lease},
+    pool::PoolVolume,
+    raid::RaidSet,
+    replica::Fence,
+};
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 /// Answers that wait for the end of a turn, so that a worker is woken once for all of them.
 #[derive(Default)]
@@ -48,13 +55,19 @@ pub(super) struct Due {
     worker: usize,
     tag: u64,
     memory: Vec<BufferPart>,
+    in_place: Option<InPlace>,
     is_given: bool,
 }
 
 impl Due {
-    /// The answer to a request of a worker with this tag and this memory.
-    pub(super) fn new(outbox: &Rc<Outbox>, worker: usize, tag: u64, memory: Vec<BufferPart>) -> Self {
-        Self { outbox: Rc::clone(outbox), worker, tag, memory, is_given: false }
+    /// The answer to a request of a worker with this tag, this memory and this list.
+    pub(super) fn new(
+        outbox: &Rc<Outbox>,
+        worker: usize,
+        tag: u64,
+        (memory, in_place): (Vec<BufferPart>, Option<InPlace>),
+    ) -> Self {
+        Self { outbox: Rc::clone(outbox), worker, tag, memory, in_place, is_given: false }
     }
 
     pub(super) fn memory(&self) -> &[BufferPart] {
@@ -67,9 +80,9 @@ impl Due {
 
     fn put(&mut self, result: Result<OperationOutput, OperationError>) {
         self.is_given = true;
-        let memory = std::mem::take(&mut self.memory);
-        self.outbox
-            .put(self.worker, FinishedOperation { tag: self.tag, outcome: OperationResult(result), memory });
+        let (memory, in_place) = (std::mem::take(&mut self.memory), self.in_place.take());
+        let outcome = OperationResult(result);
+        self.outbox.put(self.worker, FinishedOperation { tag: self.tag, outcome, memory, in_place });
     }
 }
 
@@ -122,16 +135,23 @@ impl Served {
 /// [`perform`].
 pub(super) fn perform_nowait(
     volume: &Served,
-    operation: &Operation,
-    memory: &[BufferPart],
+    request: &mut OperationRequest,
     buffer: &mut Vec<u8>,
 ) -> Option<OperationOutput> {
     let disk = volume.disk();
+    let OperationRequest { operation, memory, in_place, .. } = request;
     let len: usize = memory.iter().map(|part| part.len as usize).sum();
     match *operation {
-        Operation::Read { offset_bytes } => {
+        Operation::Read { offset_bytes, .. } => {
             let mut into = Scatter::new(memory);
-            disk.read_nowait(offset_bytes, len as u64, &mut |bytes| into.put(bytes))?;
+            let read = match in_place {
+                Some(in_place) => disk.read_nowait(offset_bytes, len as u64, &mut into.leaving(in_place)),
+                None => disk.read_nowait(offset_bytes, len as u64, &mut |chunk| into.put(chunk.bytes)),
+            };
+            if read.is_none() {
+                in_place.iter_mut().for_each(InPlace::clear);
+            }
+            read?;
         }
         Operation::Write { offset_bytes, durable } => {
             buffer.clear();
@@ -154,7 +174,7 @@ pub(super) async fn perform(
     // A command may move fewer bytes than whole blocks: the rest of its last block is not changed.
     let whole_len = len.next_multiple_of(disk.block_bytes() as usize);
     let done = match operation {
-        Operation::Read { offset_bytes } => {
+        Operation::Read { offset_bytes, .. } => {
             let read = disk.read(offset_bytes, BytesMut::zeroed(whole_len)).await;
             read.map(|bytes| Scatter::new(memory).put(&bytes[..len]))
         }
@@ -180,6 +200,28 @@ pub(super) async fn perform(
     done.map(|()| OperationOutput::Moved(len)).map_err(OperationError::Disk)
 }
 
+impl InPlace {
+    /// Adds the place of the next bytes. False: it must not be used.
+    fn add(&mut self, chunk: Chunk<'_>) -> bool {
+        let Some((region, offset)) = self.lease.lend(chunk) else { return false };
+        let len = chunk.bytes.len() as u32;
+        match self.parts.last_mut() {
+            Some(last)
+                if Arc::ptr_eq(&last.region, region) && last.offset + u64::from(last.len) == offset =>
+            {
+                last.len += len;
+            }
+            _ => self.parts.push(BufferPart { region: Arc::clone(region), offset, len }),
+        }
+        true
+    }
+
+    fn clear(&mut self) {
+        self.parts.clear();
+        self.lease = Lease::default();
+    }
+}
+
 /// Appends the bytes of parts of I/O buffers.
 fn gather(memory: &[BufferPart], into: &mut Vec<u8>) {
     for BufferPart { region, offset, len } in memory {
@@ -201,6 +243,24 @@ impl<'a> Scatter<'a> {
         Self { memory, part: 0, filled: 0 }
     }
 
+    /// Leaves chunks where they are, as long as all of them may stay there. Puts them, if not.
+    fn leaving(mut self, in_place: &'a mut InPlace) -> impl FnMut(Chunk<'_>) {
+        let mut all_stay = true;
+        move |chunk| {
+            if all_stay && in_place.add(chunk) {
+                return;
+            }
+            if all_stay {
+                all_stay = false;
+                for BufferPart { region, offset, len } in &in_place.parts {
+                    region.for_each_chunk(*offset, u64::from(*len), |bytes| self.put(bytes));
+                }
+                in_place.clear();
+            }
+            self.put(chunk.bytes);
+        }
+    }
+
     /// Puts the next bytes. All of them together fit.
     fn put(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
@@ -220,6 +280,29 @@ impl<'a> Scatter<'a> {
 mod tests {
     use super::*;
     use linerate_io::Region;
+
+    #[test]
+    fn bytes_stay_in_place_only_if_all_of_them_may() {
+        let (disk, buffer) = (Region::anonymous(8192).unwrap(), Region::anonymous(4096).unwrap());
+        disk.write(100, b"0123");
+        let memory = [BufferPart { region: buffer.clone(), offset: 0, len: 6 }];
+        let leave = |in_place: &mut InPlace, chunks: &[Chunk<'_>]| {
+            let mut into = Scatter::new(&memory).leaving(in_place);
+            for chunk in chunks {
+                into(*chunk);
+            }
+        };
+        let mut in_place = InPlace::default();
+        leave(&mut in_place, &[Chunk::at(b"01", &disk, 100), Chunk::at(b"23", &disk, 102)]);
+        let places: Vec<_> = in_place.parts.iter().map(|part| (part.offset, part.len)).collect();
+        assert_eq!(places, [(100, 4)], "one run of bytes");
+        assert_eq!(buffer.compare(0, &[0; 6]), None, "nothing was copied");
+        in_place.clear();
+        let mixed = [Chunk::at(b"0123", &disk, 100), Chunk::copied(b"4"), Chunk::at(b"5", &disk, 200)];
+        leave(&mut in_place, &mixed);
+        assert!(in_place.parts.is_empty());
+        assert_eq!(buffer.compare(0, b"012345"), None);
+    }
 
     #[test]
     fn pieces_of_any_length_fill_parts_of_any_length() {

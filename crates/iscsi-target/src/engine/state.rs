@@ -91,20 +91,20 @@ impl EngineState {
     }
 
     /// Performs an operation that needs no waiting.
-    pub(super) fn serve_nowait(&self, request: &OperationRequest) -> Option<OperationOutput> {
+    pub(super) fn serve_nowait(&self, request: &mut OperationRequest) -> Option<OperationOutput> {
         let volumes = self.volumes.borrow();
         let volume = &volumes.get(request.volume as usize)?.as_ref()?.volume;
         if self.is_barred(volume).is_some() {
             return None;
         }
         let mut buffer = self.buffer.borrow_mut();
-        serve::perform_nowait(volume, &request.operation, &request.memory, &mut buffer)
+        serve::perform_nowait(volume, request, &mut buffer)
     }
 
     /// Hint: [`EngineState::serve_nowait`] of the same request follows soon.
     pub(super) fn prefetch(&self, request: &OperationRequest) {
         let (offset_bytes, next) = match request.operation {
-            Operation::Read { offset_bytes } => (offset_bytes, NextAccess::Read),
+            Operation::Read { offset_bytes, .. } => (offset_bytes, NextAccess::Read),
             Operation::Write { offset_bytes, .. } => (offset_bytes, NextAccess::Write),
             _ => return,
         };
@@ -114,10 +114,10 @@ impl EngineState {
         }
     }
 
-    pub(super) fn serve(self: &Rc<Self>, request: OperationRequest) {
-        let output = self.serve_nowait(&request);
-        let OperationRequest { volume, operation, memory, worker, tag } = request;
-        let due = serve::Due::new(&self.outbox, worker, tag, memory);
+    pub(super) fn serve(self: &Rc<Self>, mut request: OperationRequest) {
+        let output = self.serve_nowait(&mut request);
+        let OperationRequest { volume, operation, memory, in_place, worker, tag } = request;
+        let due = serve::Due::new(&self.outbox, worker, tag, (memory, in_place));
         if let Some(output) = output {
             return due.give(Ok(output));
         }

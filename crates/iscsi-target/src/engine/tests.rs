@@ -56,15 +56,20 @@ struct Client {
 impl Client {
     fn ask(&mut self, operation: Operation) {
         let memory = vec![BufferPart { region: Arc::clone(&self.buffer), offset: 0, len: LEN as u32 }];
-        let request =
-            OperationRequest { volume: self.volume, operation, memory, worker: self.number, tag: 7 };
-        let (mut requests, mut waiting, mut finished) = ([request].into(), Vec::new(), Vec::new());
-        self.engine.perform(now_ns(), 1, &mut requests, &mut waiting, &mut finished);
-        self.sent += waiting.len();
-        self.engine.send(&mut waiting);
-        let answer = finished.pop().unwrap_or_else(|| self.answers.recv().unwrap());
+        let (volume, worker) = (self.volume, self.number);
+        let request = OperationRequest { volume, operation, memory, in_place: None, worker, tag: 7 };
+        let answer = self.perform(request);
         assert_eq!((answer.tag, answer.memory.len()), (7, 1));
         answer.outcome.moved(LEN as usize).unwrap();
+    }
+
+    fn perform(&mut self, request: OperationRequest) -> FinishedOperation {
+        let (mut requests, mut waiting, mut finished) = ([request].into(), Vec::new(), Vec::new());
+        let mut quota = Quota { operations: 1, bytes: LEN };
+        self.engine.perform(now_ns(), &mut quota, &mut requests, &mut waiting, &mut finished);
+        self.sent += waiting.len();
+        self.engine.send(&mut waiting);
+        finished.pop().unwrap_or_else(|| self.answers.recv().unwrap())
     }
 
     fn write(&mut self, offset_bytes: u64, byte: u8) {
@@ -74,7 +79,7 @@ impl Client {
 
     fn reads_as(&mut self, offset_bytes: u64, byte: u8) {
         self.buffer.write(0, &[!byte; LEN as usize]);
-        self.ask(Operation::Read { offset_bytes });
+        self.ask(Operation::Read { offset_bytes, in_place: false });
         let mut found = [0; LEN as usize];
         self.buffer.read(0, &mut found);
         assert!(found.iter().all(|one| *one == byte), "{} instead of {byte} at {offset_bytes}", found[0]);
@@ -102,30 +107,65 @@ fn a_worker_does_what_needs_no_waiting() {
 }
 
 #[test]
+fn a_read_may_leave_its_bytes_where_the_disks_have_them() {
+    let (engine, mut clients) = rig();
+    let client = &mut clients[0];
+    client.write(0, 5);
+    client.buffer.write(0, &[0; LEN as usize]);
+    let memory = vec![BufferPart { region: Arc::clone(&client.buffer), offset: 0, len: LEN as u32 }];
+    let operation = Operation::Read { offset_bytes: 0, in_place: true };
+    let in_place = Some(InPlace::default());
+    let request = OperationRequest { volume: client.volume, operation, memory, in_place, worker: 0, tag: 7 };
+    let found = client.perform(request).in_place.unwrap();
+    assert_eq!(client.buffer.compare(0, &[0; LEN as usize]), None, "nothing was copied");
+    let lens: u64 = found.parts.iter().map(|part| u64::from(part.len)).sum();
+    assert_eq!(lens, LEN);
+    // The volume's later bytes are seen there, but those of no other volume.
+    client.write(0, 6);
+    let holds = |byte: u8| {
+        let is =
+            |part: &BufferPart| part.region.compare(part.offset, &vec![byte; part.len as usize]).is_none();
+        found.parts.iter().all(is)
+    };
+    assert!(holds(6));
+    let manage = |command: serde_json::Value| engine.manage(serde_json::from_value(command).unwrap());
+    manage(serde_json::json!({"verb": "snapshot", "volumes": ["v"], "name": "s"})).unwrap();
+    client.write(0, 7);
+    manage(serde_json::json!({"verb": "delete_snapshot", "volume": "v", "snapshot": "s"})).unwrap();
+    client.write(MIB, 8);
+    assert!(holds(6));
+}
+
+#[test]
 fn a_worker_leaves_what_is_beyond_the_limit() {
     let (engine, clients) = rig();
     let client = &clients[0];
     let request = |tag| OperationRequest {
         volume: client.volume,
-        operation: Operation::Read { offset_bytes: tag * LEN },
+        operation: Operation::Read { offset_bytes: tag * LEN, in_place: false },
         memory: vec![BufferPart { region: Arc::clone(&client.buffer), offset: 0, len: LEN as u32 }],
+        in_place: None,
         worker: 0,
         tag,
     };
     // The thread may be awake: then it gets all of them.
-    for _ in 0..1000 {
-        let (mut waiting, mut finished) = (Vec::new(), Vec::new());
-        let mut requests: VecDeque<_> = (0..5).map(request).collect();
-        client.engine.perform(now_ns(), 2, &mut requests, &mut waiting, &mut finished);
-        if waiting.is_empty() {
-            let tags: Vec<u64> = finished.iter().map(|answer| answer.tag).collect();
-            let left: Vec<u64> = requests.iter().map(|request| request.tag).collect();
-            assert_eq!((tags, left), (vec![0, 1], vec![2, 3, 4]));
-            return;
+    let perform = |quota: Quota| {
+        for _ in 0..1000 {
+            let (mut waiting, mut finished, mut quota) = (Vec::new(), Vec::new(), quota);
+            let mut requests: VecDeque<_> = (0..5).map(request).collect();
+            client.engine.perform(now_ns(), &mut quota, &mut requests, &mut waiting, &mut finished);
+            if waiting.is_empty() {
+                let tags: Vec<u64> = finished.iter().map(|answer| answer.tag).collect();
+                let left: Vec<u64> = requests.iter().map(|request| request.tag).collect();
+                return (tags, left);
+            }
+            engine.status().unwrap();
         }
-        engine.status().unwrap();
-    }
-    panic!("no read was done by the worker");
+        panic!("no read was done by the worker");
+    };
+    let first_two = (vec![0, 1], vec![2, 3, 4]);
+    assert_eq!(perform(Quota { operations: 2, bytes: u64::MAX }), first_two);
+    assert_eq!(perform(Quota { operations: 9, bytes: LEN + 1 }), first_two);
 }
 
 #[test]

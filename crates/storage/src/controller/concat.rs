@@ -1,6 +1,6 @@
 //! Several disks joined to one (md calls this linear).
 
-use crate::disk::{Disk, DiskError, DiskStats, NextAccess, Reading, Writing, check_range};
+use crate::disk::{Chunk, Disk, DiskError, DiskStats, NextAccess, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::{
     FutureExt,
@@ -130,7 +130,7 @@ impl Disk for Concat {
         all(self.split(offset, len).map(|(disk, at, len)| disk.reserve(at, len)).collect())
     }
 
-    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>)) -> Option<()> {
         check_range(self, offset, len).ok()?;
         self.split(offset, len).try_for_each(|(disk, at, len)| disk.read_nowait(at, len, each))
     }

@@ -6,7 +6,7 @@
 //! its durable content or any later version, independently of other blocks: drives write their caches in any order.
 
 use super::{
-    AtOnce, Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range, faulty::Delays,
+    AtOnce, Chunk, Disk, DiskError, DiskStats, Meter, OpKind, Reading, Writing, check_range, faulty::Delays,
 };
 use crate::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
@@ -322,7 +322,7 @@ impl Disk for CrashDisk {
 }
 
 impl AtOnce for CrashDisk {
-    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) {
+    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>)) {
         let (blocks, block_bytes) = (self.0.blocks.borrow(), self.0.block_bytes as usize);
         let mut piece = [0; 4096];
         let mut done = 0;
@@ -335,7 +335,7 @@ impl AtOnce for CrashDisk {
                     None => to.fill(0),
                 }
             }
-            each(piece);
+            each(Chunk::copied(piece));
             done += piece.len() as u64;
         }
     }

@@ -1,6 +1,6 @@
 //! A disk in memory. Its contents are lost when the process ends.
 
-use super::{AtOnce, Disk, DiskError, DiskStats, NextAccess, Reading, Writing, check_range};
+use super::{AtOnce, Chunk, Disk, DiskError, DiskStats, NextAccess, Reading, Writing, check_range};
 use bytes::{Bytes, BytesMut};
 use futures::future::ready;
 use linerate_io::Region;
@@ -166,8 +166,12 @@ impl Disk for MemoryDisk {
 }
 
 impl AtOnce for MemoryDisk {
-    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) {
-        self.pages.region.for_each_chunk(offset, len, each);
+    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>)) {
+        let mut at = offset;
+        self.pages.region.for_each_chunk(offset, len, |bytes| {
+            each(Chunk::at(bytes, &self.pages.region, at));
+            at += bytes.len() as u64;
+        });
         self.pages.count_read(len);
     }
 

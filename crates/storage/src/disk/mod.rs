@@ -5,6 +5,7 @@ mod error;
 mod faulty;
 mod file;
 mod filling;
+mod lent;
 mod memory;
 pub mod modelled;
 mod overlay;
@@ -19,6 +20,8 @@ pub use faulty::FaultyDisk;
 pub use file::{FileConfig, FileDisk};
 pub(crate) use file::{FileFacts, FileState, is_no_space};
 pub use filling::FillingDisk;
+pub(crate) use lent::LentPages;
+pub use lent::{Chunk, Lease};
 pub use memory::{MemoryDisk, MemoryPages};
 pub use modelled::ModelledDisk;
 pub use overlay::OverlayDisk;
@@ -78,7 +81,7 @@ pub trait Disk {
     }
     /// Reads without waiting, like `RWF_NOWAIT` of Linux; `each` as in [`AtOnce::read_now`]. None: the read must wait, or
     /// something is wrong; `each` may have had some bytes. Then [`Disk::read`] reads all of it.
-    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>)) -> Option<()> {
         check_range(self, offset, len).ok()?;
         self.at_once()?.read_now(offset, len, each);
         Some(())
@@ -107,7 +110,7 @@ pub enum NextAccess {
 /// A disk whose operations have ended when the call returns, without errors. Ranges are inside the disk, and aligned.
 pub trait AtOnce {
     /// Passes the bytes to `each`, in order. The pieces of a range that begins at a multiple of 4096 bytes do too.
-    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8]));
+    fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>));
     /// Writes as [`Disk::write`] does.
     fn write_now(&self, offset: u64, data: &[u8], durable: bool);
 }

@@ -7,16 +7,20 @@ use super::{
     store::{Layout, Store, StoreError},
 };
 use crate::{
-    disk::{Disk, DiskError, Meter},
+    disk::{Disk, DiskError, LentPages, Meter},
     runtime::Runtime,
 };
 use futures::{channel::oneshot, lock::Mutex};
+use linerate_io::Nanos;
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     fmt,
     rc::Rc,
 };
+
+/// How often a write that needs a page looks whether one is no longer lent.
+const LEASE_LOOK_NS: Nanos = 1_000_000;
 
 /// See the module.
 pub(crate) struct Core {
@@ -25,6 +29,8 @@ pub(crate) struct Core {
     pub(crate) disk: Rc<dyn Disk>,
     pub(crate) layout: Layout,
     pub(crate) map: RefCell<Map>,
+    /// Those of the map.
+    pub(crate) lent: LentPages,
     /// What the handles of each volume share, by name.
     pub(crate) volumes: RefCell<BTreeMap<String, Rc<VolumeCore>>>,
     /// One verb at a time: verbs use quiesce locks, and wait until their changes are durable.
@@ -91,6 +97,7 @@ impl Core {
             config,
             disk,
             layout,
+            lent: map.pages.lent(),
             map: RefCell::new(map),
             volumes: RefCell::new(volumes),
             verbs: Mutex::new(()),
@@ -205,6 +212,8 @@ impl Core {
             }
             if pages.returning() > 0 {
                 self.commit().await?;
+            } else if pages.awaits_lease() {
+                self.runtime.sleep(LEASE_LOOK_NS).await;
             } else if pages.lingering() > 0 {
                 pages.unpinned().await;
             } else {

@@ -9,7 +9,7 @@ use super::{
     core::{Core, VolumeCore},
     map::{Found, LEAF_PAGES, LayerId, Layers, Pin, Slot},
 };
-use crate::disk::{DiskError, NextAccess};
+use crate::disk::{Chunk, DiskError, NextAccess};
 use bytes::{Bytes, BytesMut};
 use futures::future::{join, join_all};
 use std::rc::Rc;
@@ -78,19 +78,20 @@ pub(crate) fn read_nowait(
     find: impl Fn(&Layers, u64) -> Found,
     offset: u64,
     len: u64,
-    each: &mut dyn FnMut(&[u8]),
+    each: &mut dyn FnMut(Chunk<'_>),
 ) -> Option<()> {
     const ZEROS: &[u8] = &[0; 4096];
     for piece in pieces(core.page_bytes(), offset, len) {
         let found = find(&core.map.borrow().layers, piece.index);
         match found {
             Found::Page { page, .. } => {
-                core.disk.read_nowait(core.layout.page_offset(page) + piece.start, piece.len, each)?;
+                let mut each = |chunk: Chunk<'_>| each(chunk.in_page(&core.lent, page));
+                core.disk.read_nowait(core.layout.page_offset(page) + piece.start, piece.len, &mut each)?;
             }
             Found::Zero => {
                 let lens =
                     (0..piece.len).step_by(ZEROS.len()).map(|at| ZEROS.len().min((piece.len - at) as usize));
-                lens.for_each(|len| each(&ZEROS[..len]));
+                lens.for_each(|len| each(Chunk::copied(&ZEROS[..len])));
             }
         }
     }

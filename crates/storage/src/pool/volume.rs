@@ -6,7 +6,7 @@ use super::{
     map::LayerId,
     transfer,
 };
-use crate::disk::{Disk, DiskError, DiskStats, Meter, NextAccess, OpKind, Reading, Writing};
+use crate::disk::{Chunk, Disk, DiskError, DiskStats, Meter, NextAccess, OpKind, Reading, Writing};
 use crate::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, ready};
@@ -75,7 +75,7 @@ impl Disk for PoolVolume {
         self.volume.meter.stats(self.core.runtime.now())
     }
 
-    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>)) -> Option<()> {
         let (core, volume) = (&self.core, &self.volume);
         volume.check().ok()?;
         transfer::check(core, volume.size_bytes.get(), offset, len).ok()?;

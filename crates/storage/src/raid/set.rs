@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Runtime,
-    disk::{Disk, DiskError, DiskStats, NextAccess, OpKind, Reading, Writing, check_range},
+    disk::{Chunk, Disk, DiskError, DiskStats, NextAccess, OpKind, Reading, Writing, check_range},
 };
 use bytes::{Bytes, BytesMut};
 use futures::future::{LocalBoxFuture, join_all, ready};
@@ -352,7 +352,7 @@ impl Disk for RaidSet {
         all(runs.into_iter().map(|run| self.groups[run.group].begin_reserve(run.offset, run.len)))
     }
 
-    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+    fn read_nowait(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>)) -> Option<()> {
         check_range(self, offset, len).ok()?;
         for run in self.striping.runs(offset, len) {
             self.groups[run.group].read_nowait(run.offset, run.len, each)?;

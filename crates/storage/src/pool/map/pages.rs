@@ -1,6 +1,7 @@
 //! Which pages of a pool are free. A released page becomes free once the release is durable and no operation reads or
-//! writes it.
+//! writes it, nor sends bytes from where the disk has them.
 
+use crate::disk::LentPages;
 use futures::channel::oneshot;
 use std::{
     cell::RefCell,
@@ -30,7 +31,8 @@ struct Inner {
     settling: u64,
     /// Transfers in progress, per page.
     pins: HashMap<u32, u32>,
-    /// Pages whose release is durable, but that are still pinned.
+    lent: LentPages,
+    /// Pages whose release is durable, but that are still pinned or lent.
     lingering: HashSet<u32>,
     /// Tasks that wait for one of those.
     waiting: Vec<oneshot::Sender<()>>,
@@ -54,6 +56,7 @@ impl Pages {
             released: Vec::new(),
             settling: 0,
             pins: HashMap::new(),
+            lent: LentPages::default(),
             lingering: HashSet::new(),
             waiting: Vec::new(),
         })))
@@ -71,7 +74,9 @@ impl Pages {
 
     /// Pages that are free now.
     pub(crate) fn free(&self) -> u64 {
-        self.0.borrow().free_count
+        let mut inner = self.0.borrow_mut();
+        inner.take_back();
+        inner.free_count
     }
 
     /// Pages that are free as soon as all changes so far are durable.
@@ -85,7 +90,13 @@ impl Pages {
         self.0.borrow().lingering.len() as u64
     }
 
-    /// Waits until the next of those pages is free.
+    /// Whether nothing but a lease keeps one of those pages. The end of a lease wakes no task.
+    pub(crate) fn awaits_lease(&self) -> bool {
+        let inner = self.0.borrow();
+        inner.lingering.iter().any(|page| !inner.pins.contains_key(page))
+    }
+
+    /// Waits until the next of those pages is free; see [`Pages::awaits_lease`].
     pub(crate) async fn unpinned(&self) {
         let (sender, receiver) = oneshot::channel();
         self.0.borrow_mut().waiting.push(sender);
@@ -106,6 +117,7 @@ impl Pages {
     /// Takes a free page. It is returned when the guard is dropped, unless it is kept.
     pub(crate) fn take(&self) -> Option<FreshPage> {
         let mut inner = self.0.borrow_mut();
+        inner.take_back();
         let page = inner.take()?;
         let is_zero = inner.take_zero(page);
         Some(FreshPage { pages: self.clone(), page, is_zero, is_kept: false })
@@ -133,13 +145,13 @@ impl Pages {
     pub(crate) fn settle(&self, released: Vec<u32>) {
         let mut inner = self.0.borrow_mut();
         inner.settling -= released.len() as u64;
-        for page in released {
-            if inner.pins.contains_key(&page) {
-                inner.lingering.insert(page);
-            } else {
-                inner.put(page);
-            }
-        }
+        inner.lingering.extend(released);
+        inner.take_back();
+    }
+
+    /// The pages that are lent.
+    pub(crate) fn lent(&self) -> LentPages {
+        self.0.borrow().lent.clone()
     }
 
     /// Prevents another use of a page while it is read or written.
@@ -156,8 +168,8 @@ impl Pages {
         *pins -= 1;
         if *pins == 0 {
             inner.pins.remove(&page);
-            if inner.lingering.remove(&page) {
-                inner.put(page);
+            if inner.lingering.contains(&page) {
+                inner.take_back();
                 inner.waiting.clear();
             }
         }
@@ -187,6 +199,22 @@ impl Inner {
             self.free_count -= 1;
         }
         is_free
+    }
+
+    /// Pages that nothing uses any more are free again.
+    fn take_back(&mut self) {
+        if self.lingering.is_empty() {
+            return;
+        }
+        let mut lingering = std::mem::take(&mut self.lingering);
+        lingering.retain(|&page| {
+            let is_used = self.pins.contains_key(&page) || self.lent.is_lent(page);
+            if !is_used {
+                self.put(page);
+            }
+            is_used
+        });
+        self.lingering = lingering;
     }
 
     fn put(&mut self, page: u32) {
@@ -276,6 +304,8 @@ impl Drop for Pin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::{Chunk, Lease};
+    use linerate_io::Region;
 
     #[test]
     fn a_page_comes_back_when_that_is_durable_and_nobody_uses_it() {
@@ -290,6 +320,22 @@ mod tests {
         assert_eq!((pages.free(), pages.returning(), pages.lingering()), (1, 0, 1));
         drop(pin);
         assert_eq!((pages.free(), pages.returning(), pages.lingering()), (2, 0, 0));
+    }
+
+    #[test]
+    fn a_page_that_is_lent_and_pinned_comes_back_after_both() {
+        let pages = Pages::new(1);
+        let page = pages.take().unwrap().keep();
+        let (lent, region) = (pages.lent(), Region::anonymous(4096).unwrap());
+        let (pin, mut lease) = (pages.pin(page), Lease::default());
+        lease.lend(Chunk::at(&[0; 512], &region, 0).in_page(&lent, page)).unwrap();
+        pages.release(page);
+        pages.settle(pages.take_released());
+        assert!(pages.take().is_none() && !pages.awaits_lease());
+        drop(pin);
+        assert!(pages.take().is_none() && pages.awaits_lease());
+        drop(lease);
+        assert!(pages.take().is_some() && !pages.awaits_lease());
     }
 
     #[test]

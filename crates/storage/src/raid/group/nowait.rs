@@ -11,7 +11,7 @@ use super::{
     write::Way,
 };
 use crate::{
-    disk::NextAccess,
+    disk::{Chunk, NextAccess},
     raid::{config::Code, parity},
 };
 use std::{ops::Range, rc::Rc};
@@ -73,7 +73,7 @@ impl Group {
         &self,
         offset: u64,
         len: u64,
-        each: &mut dyn FnMut(&[u8]),
+        each: &mut dyn FnMut(Chunk<'_>),
     ) -> Option<()> {
         if let Some((disk, start)) = self.plain() {
             return disk.read_nowait(start + offset, len, each);
@@ -87,11 +87,11 @@ impl Group {
             }
             let (rows, end) = (piece.rows(), piece.from + piece.len);
             let mut at = rows.from;
-            self.read_position_nowait(rows, self.choose_nowait(piece), &mut |bytes| {
-                let next = at + bytes.len() as u64;
+            self.read_position_nowait(rows, self.choose_nowait(piece), &mut |chunk| {
+                let next = at + chunk.bytes.len() as u64;
                 let (first, last) = (piece.from.max(at), end.min(next));
                 if first < last {
-                    each(&bytes[(first - at) as usize..(last - at) as usize]);
+                    each(chunk.part((first - at) as usize, (last - at) as usize));
                 }
                 at = next;
             })?;
@@ -145,7 +145,12 @@ impl Group {
     }
 
     /// Passes the bytes of a position on, if they are right by their checksums.
-    fn read_position_nowait(&self, rows: Rows, position: usize, each: &mut dyn FnMut(&[u8])) -> Option<()> {
+    fn read_position_nowait(
+        &self,
+        rows: Rows,
+        position: usize,
+        each: &mut dyn FnMut(Chunk<'_>),
+    ) -> Option<()> {
         let slot = self.geometry.slot(rows.stripe, position);
         let disk = self.usable(slot, rows.stripe)?;
         let at_once = disk.at_once()?;
@@ -153,10 +158,11 @@ impl Group {
             return None;
         }
         let (mut unit, mut is_right) = (self.geometry.unit(rows), true);
-        at_once.read_now(self.geometry.place(rows), rows.len, &mut |bytes| {
-            is_right &= !self.options.checksums || self.checksums.disagree(slot, unit, bytes).is_empty();
-            unit += bytes.len() as u64 / UNIT;
-            each(bytes);
+        at_once.read_now(self.geometry.place(rows), rows.len, &mut |chunk| {
+            is_right &=
+                !self.options.checksums || self.checksums.disagree(slot, unit, chunk.bytes).is_empty();
+            unit += chunk.bytes.len() as u64 / UNIT;
+            each(chunk);
         });
         is_right.then_some(())
     }
@@ -310,11 +316,11 @@ impl Group {
 }
 
 /// Puts pieces of bytes one after the other; all of them together fit.
-fn filling(into: &mut [u8]) -> impl FnMut(&[u8]) {
+fn filling(into: &mut [u8]) -> impl FnMut(Chunk<'_>) {
     let mut filled = 0;
-    move |bytes| {
-        into[filled..filled + bytes.len()].copy_from_slice(bytes);
-        filled += bytes.len();
+    move |chunk| {
+        into[filled..filled + chunk.bytes.len()].copy_from_slice(chunk.bytes);
+        filled += chunk.bytes.len();
     }
 }
 
