@@ -39,8 +39,8 @@ const PRESSED_NS: Nanos = 100_000_000;
 /// How long initiators have to log out when the array stops.
 const GRACE_NS: Nanos = 500_000_000;
 /// Operations that a turn performs on the engine's volumes before their answers are sent. At a queue depth of 32, the
-/// initiator works on the first half while the next turn performs the second one. Bytes: what one send gathers at most. With
-/// 256 KiB the initiator used a third more CPU time per read (docs/benchmarks.md).
+/// initiator works on the first half while the next turn performs the second one. Bytes: what one send gathers at most.
+/// With 256 KiB the initiator used a third more CPU time per read (docs/benchmarks.md).
 const QUOTA: Quota = Quota { operations: 16, bytes: 2 << 20 };
 
 /// A connection's index in the worker's table.
