@@ -470,7 +470,10 @@ class BulkSource:
         """Closes its connections. A second call does nothing."""
 
 def discover(url: str, options_json: str = "{}") -> list[Mapping[str, Any]]:
-    """Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs.
+    """Targets behind `iscsi://[user%secret@]host[:port][/target]`, with portals and LUNs: that target, or all.
+
+    A LUN tells its blocks, its optimal I/O size, its write cache, whether and how full it is thin, and whether it has
+    access states; what the target does not tell is None.
 
     A target whose LUNs could not be listed has `failure` with `blame`, and `wrong_credentials` if it refused user or
     secret.

@@ -101,6 +101,14 @@ pub struct DeviceFacts {
     pub(crate) groups: Vec<(u16, AccessState)>,
     /// VPD B0: MAXIMUM TRANSFER LENGTH in blocks; 0 = not limited.
     pub max_transfer_blocks: u32,
+    /// VPD B0: OPTIMAL TRANSFER LENGTH in blocks; 0 = not told.
+    pub optimal_transfer_blocks: u32,
+    /// READ CAPACITY (16): the first logical block that begins a physical one; None if the target does not tell.
+    pub lowest_aligned_block: Option<u16>,
+    /// Caching mode page: the write cache is on. None if the target does not tell, or was not asked.
+    pub write_cache: Option<bool>,
+    /// Logical block provisioning log page: the used share of the space behind a thin unit. None as above.
+    pub used_percent: Option<u8>,
     /// READ CAPACITY (16): thin provisioned (LBPME).
     pub thin: bool,
     /// VPD B2: UNMAP is supported (LBPU), so discard works.
@@ -120,7 +128,7 @@ impl DeviceFacts {
 
     /// Capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
-        self.capacity_blocks * u64::from(self.block_bytes)
+        self.capacity_blocks.saturating_mul(u64::from(self.block_bytes))
     }
 }
 

@@ -6,7 +6,8 @@ use linerate_scsi_proto::{
     capacity::{self, Capacity},
     cdb::{self, Cdb},
     inquiry::{STANDARD_BYTES, StandardInquiry},
-    lun,
+    log_page::{self, SpaceUse},
+    lun, mode,
     vpd::{self, Association, BlockLimits, Provisioning, designator, page},
     wire::text,
 };
@@ -23,11 +24,15 @@ pub(crate) enum ProbeCommand {
     Provisioning,
     Capacity16,
     Capacity10,
+    Caching,
+    SpaceUse,
     Luns,
 }
 
 /// Space for about sixty port groups.
 const GROUPS_BYTES: u32 = 1024;
+/// Space for a mode page or a log page.
+const PAGE_BYTES: u8 = 252;
 /// Space for 8191 LUNs.
 const LUN_LIST_BYTES: u32 = 65_528 + 8;
 
@@ -54,6 +59,19 @@ impl ProbeCommand {
         Self::Capacity16,
         Self::Capacity10,
     ];
+    /// The probe of a disk that is only looked at: what it tells about itself, and no I/O afterwards.
+    pub(crate) const LOOK: &[Self] = &[
+        Self::TestUnitReady,
+        Self::Inquiry,
+        Self::SerialNumber,
+        Self::Identification,
+        Self::BlockLimits,
+        Self::Provisioning,
+        Self::Capacity16,
+        Self::Capacity10,
+        Self::Caching,
+        Self::SpaceUse,
+    ];
     /// The probe of a target, through LUN 0.
     pub(crate) const TARGET: &[Self] = &[Self::Luns];
 
@@ -73,6 +91,10 @@ impl ProbeCommand {
                 (cdb::read_capacity_16(len), len)
             }
             Self::Capacity10 => (cdb::read_capacity_10(), capacity::LEN_10_BYTES as u32),
+            Self::Caching => (cdb::mode_sense_6(mode::CACHING_PAGE, PAGE_BYTES), u32::from(PAGE_BYTES)),
+            Self::SpaceUse => {
+                (cdb::log_sense(log_page::PROVISIONING, PAGE_BYTES.into()), u32::from(PAGE_BYTES))
+            }
             Self::Luns => (cdb::report_luns(LUN_LIST_BYTES), LUN_LIST_BYTES),
         }
     }
@@ -89,6 +111,8 @@ impl ProbeCommand {
             Self::PortGroups => "REPORT TARGET PORT GROUPS",
             Self::Capacity16 => "READ CAPACITY (16)",
             Self::Capacity10 => "READ CAPACITY (10)",
+            Self::Caching => "MODE SENSE (6)",
+            Self::SpaceUse => "LOG SENSE",
             Self::Luns => "REPORT LUNS",
         }
     }
@@ -103,6 +127,8 @@ impl ProbeCommand {
                 | Self::BlockLimits
                 | Self::Provisioning
                 | Self::Capacity16
+                | Self::Caching
+                | Self::SpaceUse
         )
     }
 
@@ -110,6 +136,7 @@ impl ProbeCommand {
     pub(crate) fn is_answered(self, facts: &DeviceFacts) -> bool {
         match self {
             Self::Capacity10 => facts.block_bytes != 0,
+            Self::SpaceUse => !facts.thin,
             Self::PortGroups => facts.tpgs == 0 || facts.port_group.is_none(),
             _ => false,
         }
@@ -134,6 +161,7 @@ impl ProbeCommand {
             Self::BlockLimits => {
                 let limits = BlockLimits::parse(vpd::page_body(reply, page::BLOCK_LIMITS));
                 facts.max_transfer_blocks = limits.max_transfer_blocks;
+                facts.optimal_transfer_blocks = limits.best_transfer_blocks;
             }
             Self::Provisioning => {
                 facts.unmap = Provisioning::parse(vpd::page_body(reply, page::PROVISIONING)).unmap;
@@ -141,12 +169,15 @@ impl ProbeCommand {
             Self::Capacity16 => {
                 let capacity = Capacity::parse_16(reply).ok_or("READ CAPACITY (16) data is too short")?;
                 set_capacity(capacity, facts);
+                facts.lowest_aligned_block = Capacity::lowest_aligned_block(reply);
                 facts.long_commands = true;
             }
             Self::Capacity10 => {
                 let capacity = Capacity::parse_10(reply).ok_or("READ CAPACITY (10) data is too short")?;
                 set_capacity(Capacity { thin: facts.thin, ..capacity }, facts);
             }
+            Self::Caching => facts.write_cache = mode::write_cache(reply),
+            Self::SpaceUse => facts.used_percent = SpaceUse::parse(reply).and_then(SpaceUse::used_percent),
             Self::Luns => facts.luns = lun::parse_list(reply).ok_or("REPORT LUNS data is too short")?,
         }
         Ok(())
@@ -186,7 +217,7 @@ mod tests {
 
     #[test]
     fn short_and_false_replies_do_not_panic() {
-        let all = [ProbeCommand::DISK, ProbeCommand::PATH, ProbeCommand::TARGET].concat();
+        let all = [ProbeCommand::DISK, ProbeCommand::PATH, ProbeCommand::LOOK, ProbeCommand::TARGET].concat();
         for command in all {
             for len in 0..100 {
                 for byte in [0x00, 0xff, 0x80, 0xb0] {

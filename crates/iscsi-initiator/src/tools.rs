@@ -58,44 +58,63 @@ pub struct LunInfo {
     pub product: String,
     /// Unit serial number.
     pub serial: String,
+    /// Its own identifier, such as "naa.60014051..."; empty if it has none.
+    pub unit_id: String,
+    /// Physical block in bytes; None, as below, if the target does not tell.
+    pub physical_block_bytes: Option<u32>,
+    /// The first logical block that begins a physical one.
+    pub lowest_aligned_block: Option<u16>,
+    /// Optimal transfer length in bytes.
+    pub optimal_io_bytes: Option<u64>,
+    /// The write cache is on.
+    pub write_cache: Option<bool>,
+    /// It is thin provisioned.
+    pub thin: Option<bool>,
+    /// The used share of the space behind a thin LUN, rounded up.
+    pub used_percent: Option<u8>,
+    /// It has access states (ALUA).
+    pub alua: bool,
     /// Why it could not be looked at.
     pub failure: Option<String>,
+    /// Whose fault that is; the user's if it is no disk.
+    pub blame: Option<Blame>,
 }
 
-/// Lists what is behind a portal, on whichever driver suits this host. `url` is `iscsi://[user%secret@]host[:port]`, or
-/// just `host[:port]`.
+/// Lists what is behind a portal, on whichever driver suits this host. `url` is
+/// `iscsi://[user%secret@]host[:port][/target]`, or just `host[:port]`. With a target, no other one is logged in to.
 pub fn discover(
     url: &str,
     options: &SessionOptions,
     credentials: &Credentials,
 ) -> Result<Vec<TargetInfo>, ToolError> {
-    let (portal, mut credentials) = (url, credentials.clone());
-    let portal = if portal.contains("://") {
-        let parsed = Url::parse(portal)?;
+    let mut credentials = credentials.clone();
+    let (portal, only) = if url.contains("://") {
+        let parsed = Url::parse(url)?;
         if parsed.credentials.user.is_some() {
             credentials = parsed.credentials;
         }
-        parsed.portal
+        (parsed.portal, parsed.target)
     } else {
-        PortalAddress::parse(portal)?
+        (PortalAddress::parse(url)?, None)
     };
     with_driver!(open_driver(Preference::Auto)?, |mut driver| {
-        discover_with(&mut driver, &portal, options, &credentials)
+        discover_with(&mut driver, &portal, only.as_deref(), options, &credentials)
     })
 }
 
-/// Lists what is behind a portal.
+/// Lists what is behind a portal: `only` this target, or all.
 pub fn discover_with<D: Driver>(
     driver: &mut D,
     portal: &PortalAddress,
+    only: Option<&str>,
     options: &SessionOptions,
     credentials: &Credentials,
 ) -> Result<Vec<TargetInfo>, ToolError> {
     let mut initiator = Initiator::new();
     let targets = send_targets(&mut initiator, driver, portal, options, credentials)?;
     let mut found = Vec::with_capacity(targets.len());
-    for target in targets {
-        found.push(look_at_target(&mut initiator, driver, portal, &target, options, credentials)?);
+    for target in targets.iter().filter(|target| only.is_none_or(|name| name == target.name)) {
+        found.push(look_at_target(&mut initiator, driver, portal, target, options, credentials)?);
     }
     initiator.close(driver, LOGOUT_NS, &mut Vec::<IoDone>::new())?;
     Ok(found)
@@ -155,7 +174,7 @@ fn look_at_target<D: Driver>(
     }
     let mut devices = Vec::new();
     for lun in initiator.facts(all).luns.clone() {
-        devices.push(initiator.open(driver, &at(lun), options, credentials, Sharing::Shared)?);
+        devices.push(initiator.look_at(driver, &at(lun), options, credentials)?);
     }
     initiator.wait_ready(driver, &mut Vec::<IoDone>::new())?;
     info.luns.extend(devices.into_iter().map(|device| lun_info(initiator, device)));
@@ -165,9 +184,11 @@ fn look_at_target<D: Driver>(
 fn lun_info(initiator: &Initiator, device: DeviceId) -> LunInfo {
     let facts = initiator.facts(device);
     let failure = match initiator.state(device) {
-        DeviceState::Failed(failure) => Some(failure.message.clone()),
+        DeviceState::Failed(failure) => Some(failure),
         DeviceState::Opening | DeviceState::Ready => None,
     };
+    let told = facts.lowest_aligned_block;
+    let optimal = u64::from(facts.optimal_transfer_blocks) * u64::from(facts.block_bytes);
     LunInfo {
         lun: facts.lun,
         capacity_bytes: facts.capacity_bytes(),
@@ -175,7 +196,16 @@ fn lun_info(initiator: &Initiator, device: DeviceId) -> LunInfo {
         vendor: facts.vendor.clone(),
         product: facts.product.clone(),
         serial: facts.serial.clone(),
-        failure,
+        unit_id: facts.unit_id.clone(),
+        physical_block_bytes: told.map(|_| facts.physical_block_bytes),
+        lowest_aligned_block: told,
+        optimal_io_bytes: (optimal > 0).then_some(optimal),
+        write_cache: facts.write_cache,
+        thin: told.map(|_| facts.thin),
+        used_percent: facts.used_percent,
+        alua: facts.tpgs != 0,
+        failure: failure.map(|failure| failure.message.clone()),
+        blame: failure.map(|failure| failure.blame),
     }
 }
 

@@ -79,6 +79,26 @@ fn discovery_tells_luns_and_sizes() {
     let luns: Vec<_> = found[0].luns.iter().map(|l| (l.lun, l.capacity_bytes, l.block_bytes)).collect();
     assert_eq!(luns, [(0, 16 << 20, 512), (3, 8 << 20, 4096)]);
     assert!(found[0].luns.iter().all(|lun| lun.failure.is_none() && !lun.vendor.is_empty()));
+    let told: Vec<_> = found[0]
+        .luns
+        .iter()
+        .map(|l| (l.physical_block_bytes, l.lowest_aligned_block, l.optimal_io_bytes, l.write_cache))
+        .collect();
+    let told_of_b = (Some(4096), Some(0), Some(1 << 20), Some(false));
+    assert_eq!(told, [(Some(512), Some(0), Some(1 << 20), Some(false)), told_of_b]);
+    assert!(
+        found[0].luns[0].unit_id.starts_with("naa.") && found[0].luns[0].unit_id != found[0].luns[1].unit_id
+    );
+}
+
+#[test]
+fn discovery_of_one_target_does_not_log_in_to_another() {
+    let (_array, portal) = array(&json!({ "user": "joe", "secret": "joes-secret-123" }));
+    let ask = |name: &str| {
+        discover(&format!("iscsi://{portal}/{name}"), &options(), &Credentials::default()).unwrap()
+    };
+    assert!(ask(IQN)[0].wrong_credentials);
+    assert_eq!(ask("iqn.2026-11.lab.linerate:other"), []);
 }
 
 #[test]

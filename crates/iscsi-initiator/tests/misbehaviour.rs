@@ -5,11 +5,11 @@
 
 mod fake;
 
-use fake::{Fake, Peer, is, scsi};
+use fake::{Fake, IQN, Peer, is, scsi};
 use linerate_io::{EpollDriver, system};
 use linerate_iscsi_initiator::{
-    Blame, Credentials, DigestChoice, Disk, IoError, LunAddress, SenseCode, SessionOptions, ToolError,
-    discover,
+    Blame, Credentials, DigestChoice, Disk, IoError, LunAddress, LunInfo, SenseCode, SessionOptions,
+    ToolError, discover,
 };
 use linerate_iscsi_proto::pdu::*;
 use std::{
@@ -385,4 +385,95 @@ fn a_list_of_targets_comes_in_many_pieces() {
         let failure = target.failure.unwrap_or_default();
         assert!(failure.contains("cannot connect"), "{failure:?}");
     }
+}
+
+/// What the fake says about its write cache, its thin space and its blocks.
+struct Pages {
+    caching: &'static [u8],
+    space: &'static [u8],
+    limits: &'static [u8],
+    capacity_bytes: usize,
+}
+
+/// A portal that names one target, which is at another address.
+fn portal_of(disk: &Fake) -> Fake {
+    let list = format!("TargetName={IQN}\0TargetAddress={},1\0", disk.addr);
+    Fake::start(move |peer, _| {
+        peer.login()?;
+        let (Request::Text(request), _) = peer.read()? else { return Ok(()) };
+        let reply = TextResponse {
+            final_pdu: true,
+            cont: false,
+            lun: Lun(0),
+            itt: request.itt,
+            ttt: RESERVED_TAG,
+            sn: peer.status(),
+            data_len: list.len() as u32,
+        };
+        peer.send(&Response::Text(reply), list.as_bytes())?;
+        peer.serve()
+    })
+}
+
+fn look_at(pages: Pages) -> LunInfo {
+    let disk = Fake::start(move |peer, _| {
+        peer.login()?;
+        loop {
+            let (request, data) = peer.serve_until(|request| matches!(request, Request::ScsiCommand(_)))?;
+            let command = &scsi(&request);
+            let mut capacity = [0xff; 32];
+            capacity[8..12].copy_from_slice(&512_u32.to_be_bytes());
+            match command.cdb[0] {
+                0x1a => peer.data_in(command, pages.caching)?,
+                0x4d => peer.data_in(command, pages.space)?,
+                0x12 if command.cdb[2] == 0xb0 => peer.data_in(command, pages.limits)?,
+                0x9e => peer.data_in(command, &capacity[..pages.capacity_bytes])?,
+                0xa0 => peer.data_in(command, &[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])?,
+                _ => peer.command(command, &data)?,
+            }
+        }
+    });
+    let found = discover(&portal_of(&disk).addr.to_string(), &options(), &Credentials::default()).unwrap();
+    assert_eq!(found[0].failure, None);
+    found[0].luns[0].clone()
+}
+
+#[test]
+fn pages_that_are_cut_or_false_tell_nothing_and_the_lun_is_still_listed() {
+    let caching: &[u8] = &[23, 0, 0, 0, 0x08, 18, 0x04];
+    let space: &[u8] =
+        &[12, 0, 0, 24, 0, 1, 3, 8, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 3, 8, 0, 0, 0, 3, 2, 0, 0, 0];
+    let limits: &[u8] = &[0, 0xb0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128];
+    let good = look_at(Pages { caching, space, limits, capacity_bytes: 32 });
+    assert_eq!(
+        (good.write_cache, good.used_percent, good.optimal_io_bytes),
+        (Some(true), Some(75), Some(65_536))
+    );
+    assert_eq!(
+        (good.lowest_aligned_block, good.thin, good.capacity_bytes),
+        (Some(0x3fff), Some(true), u64::MAX)
+    );
+    for cut in 0..4 {
+        let pages = Pages {
+            caching: &caching[..caching.len() - 1 - cut],
+            space: &space[..space.len() - 4 * (cut + 1)],
+            limits: &limits[..limits.len() - 4 * (cut + 1)],
+            capacity_bytes: 12 + cut,
+        };
+        let lun = look_at(pages);
+        assert_eq!(lun.failure, None);
+        assert_eq!((lun.write_cache, lun.used_percent, lun.optimal_io_bytes), (None, None, None), "{cut}");
+        assert_eq!(
+            (lun.physical_block_bytes, lun.lowest_aligned_block, lun.thin),
+            (None, None, None),
+            "{cut}"
+        );
+    }
+    let false_ones =
+        Pages { caching: &[0xff; 252], space: &[0xff; 252], limits: &[0xff; 64], capacity_bytes: 32 };
+    let lun = look_at(false_ones);
+    assert_eq!(
+        (lun.failure, lun.write_cache, lun.used_percent, lun.optimal_io_bytes),
+        (None, None, None, None)
+    );
 }

@@ -5,7 +5,7 @@
 mod peers;
 
 use linerate_io::EpollDriver;
-use linerate_iscsi_initiator::{Credentials, Disk, LunAddress, SessionOptions, discover};
+use linerate_iscsi_initiator::{Blame, Credentials, Disk, LunAddress, SessionOptions, discover};
 use peers::Tgt;
 use std::process::Command;
 
@@ -26,6 +26,11 @@ fn discovery_lists_target_and_lun() {
     let disk = found[0].luns.iter().find(|lun| lun.lun == 1).expect("LUN 1 is listed");
     assert_eq!((disk.capacity_bytes, disk.block_bytes), (Tgt::BYTES, 512));
     assert_eq!(disk.failure, None);
+    // What sg_modes and sg_readcap show of it: a write-back cache, and eight logical blocks in a physical one.
+    assert_eq!((disk.write_cache, disk.physical_block_bytes), (Some(true), Some(4096)));
+    assert_eq!((disk.thin, disk.used_percent), (Some(false), None));
+    let controller = found[0].luns.iter().find(|lun| lun.lun == 0).expect("tgt's controller is listed");
+    assert_eq!(controller.blame, Some(Blame::User), "{:?}", controller.failure);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use pyo3::{
 use serde::Serialize;
 use serde_json::json;
 
-/// Targets behind `iscsi://[user%secret@]host[:port]`, with portals and LUNs.
+/// Targets behind `iscsi://[user%secret@]host[:port][/target]`, with portals and LUNs.
 #[pyfunction]
 #[pyo3(signature = (url, options_json = "{}"))]
 pub(crate) fn discover<'py>(py: Python<'py>, url: &str, options_json: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -57,6 +57,12 @@ impl Capacity {
         })
     }
 
+    /// LOWEST ALIGNED LOGICAL BLOCK ADDRESS of READ CAPACITY (16) data: the first logical block that begins a physical
+    /// one. None if the data ends before it; then it does not tell of physical blocks either.
+    pub fn lowest_aligned_block(reply: &[u8]) -> Option<u16> {
+        Some(u16::from_be_bytes(field(reply, 14)?) & 0x3FFF)
+    }
+
     /// Reads READ CAPACITY (16) data; the first 12 bytes are enough.
     pub fn parse_16(reply: &[u8]) -> Option<Self> {
         let block_bytes = u32::from_be_bytes(field(reply, 8)?);
@@ -86,5 +92,8 @@ mod tests {
         assert!(capacity.thin && !capacity.unmapped_reads_zeros);
         assert_eq!(Capacity::parse_16(&[0xFF; 12]).unwrap().blocks, u64::MAX);
         assert_eq!(Capacity::parse_16(&[0; 11]), None);
+        reply[15] = 7;
+        assert_eq!(Capacity::lowest_aligned_block(&reply), Some(7), "the flags beside it are no part of it");
+        assert_eq!(Capacity::lowest_aligned_block(&reply[..15]), None);
     }
 }

@@ -108,6 +108,23 @@ pub fn synchronize_cache() -> Cdb {
     cdb
 }
 
+/// MODE SENSE (6) of the current values of a page, without block descriptors.
+pub fn mode_sense_6(page: u8, allocation_bytes: u8) -> Cdb {
+    const DBD: u8 = 0x08;
+    let mut cdb = [0; 16];
+    cdb[..5].copy_from_slice(&[opcode::MODE_SENSE_6, DBD, page, 0, allocation_bytes]);
+    cdb
+}
+
+/// LOG SENSE of the current cumulative values of a page.
+pub fn log_sense(page: u8, allocation_bytes: u16) -> Cdb {
+    const CUMULATIVE: u8 = 0x40;
+    let mut cdb = [0; 16];
+    cdb[..3].copy_from_slice(&[opcode::LOG_SENSE, 0, CUMULATIVE | page]);
+    cdb[7..9].copy_from_slice(&allocation_bytes.to_be_bytes());
+    cdb
+}
+
 /// UNMAP with a parameter list of this length.
 pub fn unmap(list_bytes: u16) -> Cdb {
     let mut cdb = [0; 16];
@@ -129,6 +146,8 @@ mod tests {
         assert_eq!(inquiry(Some(0x83), 0x0102)[..6], [0x12, 1, 0x83, 1, 2, 0]);
         assert_eq!(unmap(24)[..10], [0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]);
         assert_eq!(read_capacity_16(32)[13], 32);
+        assert_eq!(mode_sense_6(0x08, 252)[..6], [0x1A, 0x08, 0x08, 0, 252, 0]);
+        assert_eq!(log_sense(0x0C, 0x0102)[..10], [0x4D, 0, 0x4C, 0, 0, 0, 0, 1, 2, 0]);
     }
 
     #[test]

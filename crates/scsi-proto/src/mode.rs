@@ -157,7 +157,10 @@ pub const ALL_PAGES: u8 = 0x3F;
 /// Subpage code: all subpages.
 pub const ALL_SUBPAGES: u8 = 0xFF;
 
-const CACHING: (u8, u8) = (0x08, 0);
+/// Page code of the caching page.
+pub const CACHING_PAGE: u8 = 0x08;
+
+const CACHING: (u8, u8) = (CACHING_PAGE, 0);
 const CONTROL: (u8, u8) = (0x0A, 0);
 const SPF: u8 = 0x40;
 const WCE: u8 = 0x04;
@@ -212,6 +215,23 @@ impl ModeValues {
             CONTROL => (self.descriptor_sense, self.write_protect) = (has(2, D_SENSE), has(4, SWP)),
             _ => {}
         }
+    }
+}
+
+/// WCE of the caching page in a MODE SENSE (6) reply; None if the reply does not have it.
+pub fn write_cache(reply: &[u8]) -> Option<bool> {
+    let mut rest = ModeList::parse(reply, ModeForm::Six).ok()?.pages;
+    loop {
+        let codes = page_codes(rest)?;
+        if codes == CACHING {
+            return rest.get(2).map(|flags| flags & WCE != 0);
+        }
+        let len = match *rest {
+            [first, _, high, low, ..] if first & SPF != 0 => 4 + usize::from(u16::from_be_bytes([high, low])),
+            [first, len, ..] if first & SPF == 0 => 2 + usize::from(len),
+            _ => return None,
+        };
+        rest = rest.get(len..)?;
     }
 }
 

@@ -5,8 +5,9 @@ use linerate_scsi_proto::{
     capacity::Capacity,
     cdb::{self, Transfer},
     inquiry::StandardInquiry,
+    log_page::SpaceUse,
     lun,
-    mode::{BlockDescriptor, ModeForm, ModeList, ModeValues, PAGES, page_codes},
+    mode::{self, BlockDescriptor, ModeForm, ModeList, ModeValues, PAGES, page_codes},
     sense::{FieldPointer, Sense, SenseKey, code},
     status::Status,
     unmap,
@@ -206,6 +207,11 @@ proptest! {
             }
             let encoded = list.encode(form);
             prop_assert_eq!(ModeList::parse(&encoded, form), Ok(list));
+            if form == ModeForm::Six {
+                prop_assert_eq!(mode::write_cache(&encoded), Some(values.write_cache));
+                let before_wce = encoded.len() - pages.len() + values.page(PAGES[0]).len() + 2;
+                prop_assert_eq!(mode::write_cache(&encoded[..before_wce]), None);
+            }
         }
     }
 
@@ -227,6 +233,7 @@ proptest! {
         let _ = (BlockLimits::parse(&bytes), Provisioning::parse(&bytes), vpd::page_body(&bytes, cdb[0]));
         let _ = (vpd::designators(&bytes).count(), unmap::ranges(&bytes).map(Iterator::count));
         let _ = (ModeList::parse(&bytes, ModeForm::Six), ModeList::parse(&bytes, ModeForm::Ten), page_codes(&bytes));
+        let _ = (mode::write_cache(&bytes), SpaceUse::parse(&bytes), Capacity::lowest_aligned_block(&bytes));
         let _ = (cdb::lba_and_blocks(&cdb), Status::from_code(cdb[0]));
     }
 }
