@@ -74,7 +74,7 @@ def _evidence() -> Iterator[str]:
 
 
 def _readings() -> Iterator[str]:
-    sources = ("linux", "windows", "switch", "topology", "study", "image")
+    sources = ("linux", "windows", "switch", "topology", "study", "image", "iscsi")
     header = ("no.", "what", *sources)
     rows = (
         (str(rule.number), check.what, *(check.read.get(source, "") for source in sources))  # type: ignore[call-overload]

@@ -2,10 +2,10 @@
 
 Open this file first. A rule is data (`rules/*.toml`, read by `book.py`): what it asks of which fact, why, its source,
 the study that tests it, and the setting that mends a fault. Readers turn a source into facts of one form (`facts.py`):
-`linux` this host, `windows` what a script has collected, `switch` a configuration, `documents` a topology, a finished
-study or a backup image. `derive.py` and `dcb.py` add what follows from several of them. `judge.py` holds facts against
-rules; what is not known is never fine. `audit.py` does all of it, `report.py` writes the result. Only `apply.py`
-changes anything: settings of this host, when a user asks for it.
+`linux` this host, `windows` what a script has collected, `switch` a configuration, `iscsi` an array over the network,
+`documents` a topology, a finished study or a backup image. `derive.py` and `dcb.py` add what follows from several of
+them. `judge.py` holds facts against rules; what is not known is never fine. `audit.py` does all of it, `report.py`
+writes the result. Only `apply.py` changes anything: settings of this host, when a user asks for it.
 """
 
 from linerate.advice.answers import QUESTIONS

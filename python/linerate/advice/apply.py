@@ -94,6 +94,7 @@ def _not_from_here(one: RuleOutcome, result: AuditResult) -> str:
             "windows": "another host",
             "topology": "a topology",
             "study": "a study",
+            "iscsi": "an array",
         }
         return f"it is on {kinds.get(subject.system, 'a switch or an image')}"
     if subject.system != "linux" or not check.setting:

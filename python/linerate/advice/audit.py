@@ -14,11 +14,13 @@ from linerate.advice.documents.facts_file import read_facts
 from linerate.advice.documents.image import read_image
 from linerate.advice.documents.topology import read_topology
 from linerate.advice.facts import AuditSubject, SanFactSheet, joined
+from linerate.advice.iscsi.read import read_array
 from linerate.advice.judge import RuleOutcome, judge
 from linerate.advice.linux.read import read_linux
 from linerate.advice.switch.classes import ISCSI_PRIORITY
 from linerate.advice.switch.read import kind_of_switch, read_switch
 from linerate.errors import UserError
+from linerate.workload.url import without_secret
 
 _HEAD_BYTES = 64
 """Enough to tell an image or JSON from a topology."""
@@ -29,7 +31,7 @@ class AuditSources:
     """What an audit reads. This host is read where nothing else is named, or where `devices` are."""
 
     places: Sequence[str] = ()
-    """Topology files, names of shipped topologies, study directories."""
+    """Topology files, names of shipped topologies, study directories, arrays (`iscsi://host`)."""
     facts: Sequence[Path] = ()
     switches: Sequence[str] = ()
     images: Sequence[Path] = ()
@@ -61,7 +63,8 @@ class AuditResult:
 def audit(sources: AuditSources) -> AuditResult:
     """Reads the sources and judges them. Nothing is changed.
 
-    Raises UserError for a file that cannot be used, HostError for what this host does not show.
+    Raises UserError for a file that cannot be used, HostError for what this host does not show, and the error of who
+    is to blame for an array that cannot be asked.
     """
     answers = parse_answers(sources.answers)
     evidence: dict[str, str] = {}
@@ -88,8 +91,8 @@ def _refuse_other_sources(place: str) -> None:
     """Raises UserError for what is read by an option, or not at all, with the way out."""
     if "://" in place:
         raise UserError(
-            f"{place}: an array is not asked over the network",
-            "log in with this host's own initiator and audit this host, or describe the SAN in a topology file",
+            f"{without_secret(place)}: this kind of URL is no source of an audit",
+            "give an array as iscsi://[user%secret@]host[:port][/target]",
         )
     try:
         with Path(place).open("rb") as file:
@@ -105,7 +108,9 @@ def _refuse_other_sources(place: str) -> None:
 
 
 def _of_place(place: str, evidence: dict[str, str]) -> SanFactSheet:
-    """A study directory, else a topology."""
+    """An array, a study directory, else a topology."""
+    if place.lower().startswith("iscsi://"):
+        return read_array(place)
     if Path(place).is_dir():
         from linerate.advice.documents.finished_study import read_study
 

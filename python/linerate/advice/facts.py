@@ -12,8 +12,9 @@ Kind = Literal[
     "host", "port", "path", "volume", "array", "switch", "switch_port", "trunk", "workload", "study", "image"
 ]
 """What a fact is about. A path is a session: one port of a host, one portal of an array."""
-System = Literal["linux", "windows", "ios", "nxos", "dell", "eos", "topology", "study", "image"]
-"""What the facts were read from. ios, nxos, dell and eos are switch configurations."""
+System = Literal["linux", "windows", "ios", "nxos", "dell", "eos", "topology", "study", "image", "iscsi"]
+"""What the facts were read from. ios, nxos, dell and eos are switch configurations; iscsi is an array, asked over the
+network."""
 
 SWITCHES: tuple[System, ...] = ("ios", "nxos", "dell", "eos")
 _NAME_LENGTH_MAX = 80
@@ -36,9 +37,11 @@ class AuditSubject:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", printable(self.name))
-        facts = {key: _safe(value) if isinstance(value, str) else value for key, value in self.facts.items()}
+        facts = {
+            key: safe_text(value) if isinstance(value, str) else value for key, value in self.facts.items()
+        }
         object.__setattr__(self, "facts", MappingProxyType(facts))
-        unknown = {key: _safe(why) for key, why in self.unknown.items() if key not in facts}
+        unknown = {key: safe_text(why) for key, why in self.unknown.items() if key not in facts}
         object.__setattr__(self, "unknown", MappingProxyType(unknown))
 
     def having(
@@ -97,9 +100,10 @@ def joined(sheets: Iterable[SanFactSheet]) -> SanFactSheet:
 
 def printable(text: str) -> str:
     """A name from a file or a device, safe to print: no control characters, at most 80 characters."""
-    return _safe(text.strip(), _NAME_LENGTH_MAX)
+    return safe_text(text.strip(), _NAME_LENGTH_MAX)
 
 
-def _safe(text: str, most: int = _TEXT_LENGTH_MAX) -> str:
+def safe_text(text: str, most: int = _TEXT_LENGTH_MAX) -> str:
+    """A text from a file or a device, safe to print: no control characters, at most `most` characters."""
     safe = "".join(character if character.isprintable() else "?" for character in text[: most + 1])
     return safe if len(safe) <= most else safe[: most - 3] + "..."

@@ -50,6 +50,7 @@ _SOURCES: dict[Source, str] = {
     "topology": "a topology",
     "study": "a study directory",
     "image": "a backup image (--image)",
+    "iscsi": "an array (iscsi://HOST)",
 }
 
 

@@ -14,7 +14,7 @@ Severity = Literal["must", "should", "may"]
 """must: I/O fails, data are at risk or most of the speed is lost. should: speed or safety is lost under some load.
 may: a matter of choice that the report names."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-Source = Literal["linux", "windows", "switch", "topology", "study", "image"]
+Source = Literal["linux", "windows", "switch", "topology", "study", "image", "iscsi"]
 """Where a fact can come from; `switch` is every kind of switch configuration."""
 SeedLines = Annotated[str, StringConstraints(pattern=r"^00[0-4]:\d+(-\d+)?$")]
 Given = bool | int | float | str | tuple[bool | int | float | str, ...]

@@ -9,19 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from linerate.errors import BY_BLAME, LinerateError
-
-_GIVE_SECRET = (
-    "give user and secret: iscsi://user%secret@host, or LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD"
-)
-
 
 def discover(
     portal: Annotated[
         str,
         typer.Argument(
             metavar="HOST",
-            help="HOST, HOST:PORT, iscsi://[user%secret@]HOST[:PORT] or smb://[user[%secret]@]HOST[:PORT].",
+            help="HOST, HOST:PORT, iscsi://[user%secret@]HOST[:PORT][/TARGET] or smb://[user[%secret]@]HOST[:PORT].",
         ),
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
@@ -33,28 +27,19 @@ def discover(
     LINERATE_SMB_USER and LINERATE_SMB_PASSWORD. If no target lets us in, or the server refuses the user, the command
     fails: exit code 2 for a wrong user or secret, 1 for what is the array's or the server's fault.
     """
-    from linerate import _core
+    from linerate.volumes.targets import discovered, fail_if_shut_out
 
     if portal.lower().startswith("smb:"):
         _shares(portal, json, timeout)
         return
     url = _with_login(portal if "://" in portal else f"iscsi://{portal}")
-    try:
-        targets = _core.discover(url, dumps({"login_timeout_s": timeout}))
-    except LinerateError as error:
-        raise type(error)(_with_place_once(error.message), error.hint) from error
+    targets = discovered(url, timeout)
     if json:
         typer.echo(dumps({"schema": "linerate.discover/1", "targets": targets}))
     else:
         for line in _lines(targets):
             typer.echo(line)
-    _fail_if_shut_out(targets)
-
-
-def _with_place_once(message: str) -> str:
-    """A message without the place that it begins with, if it names that again."""
-    place, _, rest = message.partition(": ")
-    return rest if place in rest else message
+    fail_if_shut_out(targets)
 
 
 def _shares(text: str, as_json: bool, timeout_s: float) -> None:
@@ -75,19 +60,6 @@ def _shares(text: str, as_json: bool, timeout_s: float) -> None:
         typer.echo("no shares: the server shows none to this user")
 
 
-def _fail_if_shut_out(targets: Sequence[Mapping[str, Any]]) -> None:
-    """Raises LinerateError, by whose fault it is, when every target has refused the login."""
-    if not targets or any(target["failure"] is None for target in targets):
-        return
-    worst = next((target for target in targets if target["wrong_credentials"]), targets[0])
-    hint = "see the array's log, and the network on the way to it"
-    if worst["wrong_credentials"]:
-        hint = _GIVE_SECRET
-    elif worst["blame"] == "user":
-        hint = "see which initiators the array lets in, and which name this one has"
-    raise BY_BLAME[worst["blame"]](worst["failure"], hint)
-
-
 def _with_login(url: str) -> str:
     """The URL with user and secret from the environment, where it has none, as `linerate run` reads them."""
     user, secret = (os.environ.get(f"LIBISCSI_CHAP_{name}", "") for name in ("USERNAME", "PASSWORD"))
@@ -96,6 +68,8 @@ def _with_login(url: str) -> str:
 
 
 def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
+    from linerate.volumes.targets import GIVE_SECRET
+
     if not targets:
         return ["no targets: the array shows none to this initiator name"]
     lines = []
@@ -106,7 +80,7 @@ def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
         if not target["luns"]:
             lines.append(f"  no LUNs{': ' + target['failure'] if target['failure'] else ''}")
             if target["wrong_credentials"]:
-                lines.append(f"  -> {_GIVE_SECRET}")
+                lines.append(f"  -> {GIVE_SECRET}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`linerate advise`: a host, switches, a topology or a finished study held against published practice."""
+"""`linerate advise`: a host, switches, an array, a topology or a finished study held against published practice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ class FailOn(StrEnum):
 
 _Places = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TOPOLOGY|STUDY..]", help="Topology files, study directories; none: this host."),
+    typer.Argument(
+        metavar="[TOPOLOGY|STUDY|ARRAY..]",
+        help="Topology files, study directories, arrays (iscsi://[user%secret@]host[:port][/target]); none: this host.",
+    ),
 ]
 _Device = Annotated[
     list[str] | None,

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.url.host_like import url_meant
-from linerate.workload.url.iscsi import without_secret
+from linerate.workload.url.iscsi import IscsiPortal, parse_iscsi_portal, without_secret
 from linerate.workload.url.kinds import (
     UrlText,
     array_url,
@@ -41,6 +41,7 @@ from linerate.workload.url.target import TARGET_FORM, Target
 __all__ = [
     "NO_DEVICE",
     "SMB_FOLDER_FORM",
+    "IscsiPortal",
     "Target",
     "array_url",
     "has_paths",
@@ -48,6 +49,7 @@ __all__ = [
     "is_remote",
     "is_share",
     "null_bytes",
+    "parse_iscsi_portal",
     "parse_smb_folder",
     "parse_smb_server",
     "parse_target",

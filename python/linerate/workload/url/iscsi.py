@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import unquote_to_bytes
 
@@ -16,6 +17,7 @@ from linerate.workload.url.target import Target
 
 ISCSI_PORT = 3260
 ISCSI_FORM = "iscsi://[user%secret@]host[:port]/target/lun, as in iscsi://10.0.0.5/iqn.2026-11.lab:disk/0"
+PORTAL_FORM = "iscsi://[user%secret@]host[:port][/target]"
 NAME_FORM = "iqn.YYYY-MM.reversed.domain[:text], eui. and 16 hex digits, or naa. and 16 or 32 hex digits"
 _LARGEST_LUN = 16383
 """Flat space addressing, SAM-5 4.7.7.4."""
@@ -29,24 +31,56 @@ _NAA = re.compile(r"naa\.(?:[0-9a-f]{16}|[0-9a-f]{32})")
 _HOST_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class IscsiPortal:
+    """A portal, or one target behind it, and how to log in there."""
+
+    place: str
+    """host:port."""
+    target: str | None
+    login: SecretStr
+    """`user%secret@`, or empty."""
+
+    @property
+    def shown(self) -> str:
+        """Its URL as it may be printed."""
+        return self._with_login("")
+
+    @property
+    def url(self) -> str:
+        """Its URL with the secret, for the data plane only."""
+        return self._with_login(self.login.get_secret_value())
+
+    def _with_login(self, login: str) -> str:
+        return f"iscsi://{login}{self.place}{f'/{self.target}' if self.target else ''}"
+
+
+def parse_iscsi_portal(text: str, environ: Mapping[str, str]) -> IscsiPortal:
+    """The portal that a URL without a LUN names. The environment fills in credentials.
+
+    Raises UserError without showing a secret.
+    """
+    shown = without_secret(text)
+    body, question, _ = text[len("iscsi://") :].partition("?")
+    if question:
+        raise UserError(f"{shown}: nothing is known after ?", f"write {PORTAL_FORM}")
+    user, secret, place = _login_and_place(shown, body, environ)
+    portal, _, path = place.partition("/")
+    name, slash, _ = path.partition("/")
+    if slash:
+        raise UserError(f"{shown}: a LUN cannot be asked for alone", f"leave it out: {PORTAL_FORM}")
+    target = _target_name(shown, name) if name else None
+    login = SecretStr(f"{user}%{secret}@" if user and secret else "")
+    return IscsiPortal(_portal(shown, portal), target, login)
+
+
 def parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:
     """The LUN that a URL names; the environment fills in credentials. Raises UserError without showing a secret."""
     shown = without_secret(text)
     if text[len("iscsi:") :][:2] != "//":
         raise UserError(f"{shown}: // is missing after iscsi:", f"write {ISCSI_FORM}")
     body, _, query = text[len("iscsi://") :].partition("?")
-    login, at, place = body.partition("@")
-    if not at:
-        login, place = "", body
-    if "@" in place:
-        raise UserError(
-            f"{shown}: more than one @", "a secret with @ cannot stand in a URL: put it in a TOML file"
-        )
-    user, secret = _split_login(login)
-    user = user or environ.get("LIBISCSI_CHAP_USERNAME", "")
-    secret = secret or environ.get("LIBISCSI_CHAP_PASSWORD", "")
-    if login and not (user and secret):
-        raise UserError(f"{shown}: user and secret go together", f"write {ISCSI_FORM}")
+    user, secret, place = _login_and_place(shown, body, environ)
     portal, _, path = place.partition("/")
     name, _, lun = path.partition("/")
     fields = _parse_query(shown, query)
@@ -64,6 +98,23 @@ def parse_iscsi(text: str, environ: Mapping[str, str]) -> Target:
         mutual_secret=SecretStr(mutual_secret) if mutual else None,
         iscsi=SessionSpec(header_digest=digest),
     )
+
+
+def _login_and_place(shown: str, body: str, environ: Mapping[str, str]) -> tuple[str, str, str]:
+    """User, secret, and what follows them."""
+    login, at, place = body.partition("@")
+    if not at:
+        login, place = "", body
+    if "@" in place:
+        raise UserError(
+            f"{shown}: more than one @", "a secret with @ cannot stand in a URL: put it in a TOML file"
+        )
+    user, secret = _split_login(login)
+    user = user or environ.get("LIBISCSI_CHAP_USERNAME", "")
+    secret = secret or environ.get("LIBISCSI_CHAP_PASSWORD", "")
+    if login and not (user and secret):
+        raise UserError(f"{shown}: user and secret go together", f"write {ISCSI_FORM}")
+    return user, secret, place
 
 
 def _split_login(login: str) -> tuple[str, str]:
