@@ -388,6 +388,7 @@ fn a_list_of_targets_comes_in_many_pieces() {
 }
 
 /// What the fake says about its write cache, its thin space and its blocks.
+#[derive(Clone, Copy)]
 struct Pages {
     caching: &'static [u8],
     space: &'static [u8],

@@ -27,7 +27,7 @@ _Places = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TOPOLOGY|STUDY|ARRAY..]",
-        help="Topology files, study directories, arrays (iscsi://[user%secret@]host[:port][/target]); none: this host.",
+        help="Topology files, study directories, arrays (iscsi://HOST[:PORT], also with /TARGET); none: this host.",
     ),
 ]
 _Device = Annotated[
