@@ -15,7 +15,8 @@ def discover(
         str,
         typer.Argument(
             metavar="HOST",
-            help="HOST, HOST:PORT, iscsi://[user%secret@]HOST[:PORT], also with /TARGET, or smb://[user[%secret]@]HOST[:PORT].",
+            help="HOST, HOST:PORT, iscsi://[user%secret@]HOST[:PORT], also with /TARGET, or "
+            "smb://[user[%secret]@]HOST[:PORT].",
         ),
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
