@@ -96,6 +96,7 @@ def test_numbers_have_their_unit_in_the_name(run: RunDirectory) -> None:
         "ios",
         "bytes",
         "errors",
+        "flushes",
         "retransmits",
         "data_segments_sent",
         "late_arrivals",

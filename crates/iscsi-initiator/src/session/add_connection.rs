@@ -62,9 +62,9 @@ impl Session {
     pub(super) fn join(&mut self, at: usize) {
         let leading = &self.connections[0];
         let join = Some(Join { tsih: self.further.tsih, params: leading.params });
-        let (isid, cmd_sn) = (self.isid, self.window.immediate());
+        let (login, cmd_sn) = (self.login_config(), self.window.immediate());
         let connection = &mut self.connections[at];
-        let config = InitiatorConfig { isid, cid: connection.cid, cmd_sn, join, ..self.config.login.clone() };
+        let config = InitiatorConfig { cid: connection.cid, cmd_sn, join, ..login };
         let mut login = InitiatorLogin::new(config);
         let (request, text) = login.start();
         write_request(&request, &text, &mut connection.login_bytes);

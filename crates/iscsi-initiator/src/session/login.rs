@@ -9,6 +9,7 @@ use crate::event::{EventKind, IoSink};
 use crate::facts::SessionFacts;
 use crate::options::address::PortalAddress;
 use linerate_io::{Driver, Nanos};
+use linerate_iscsi_proto::chap::Algorithm;
 use linerate_iscsi_proto::frame::Framer;
 use linerate_iscsi_proto::login::{Established, InitiatorConfig, InitiatorLogin, InitiatorStep};
 use linerate_iscsi_proto::pdu::{BHS_BYTES, LoginRequest, LoginResponse};
@@ -40,7 +41,7 @@ impl Session {
             return Ok(());
         }
         self.step(Input::Connected);
-        let mut login = InitiatorLogin::new(InitiatorConfig { isid: self.isid, ..self.config.login.clone() });
+        let mut login = InitiatorLogin::new(self.login_config());
         let (request, text) = login.start();
         let connection = &mut self.connections[at];
         write_request(&request, &text, &mut connection.login_bytes);
@@ -60,7 +61,11 @@ impl Session {
         let Some(login) = &mut connection.login else {
             return Err(LossReason::Protocol("a login response out of turn"));
         };
-        match login.receive(pdu, data, &mut *cx.random)? {
+        let received = login.receive(pdu, data, &mut *cx.random);
+        if received.is_err() && login.unproved() == Some(Algorithm::Sha256) && at == 0 {
+            return Err(LossReason::Sha256Refused);
+        }
+        match received? {
             InitiatorStep::Send(request, text) => {
                 write_request(&request, &text, &mut connection.login_bytes);
                 Ok(())
@@ -119,6 +124,24 @@ impl Session {
         self.step(Input::LoggedIn);
         self.emit_connections(now, cx);
         self.restored(now, cx);
+    }
+
+    /// Names, offers and secrets of a login of this session.
+    pub(super) fn login_config(&self) -> InitiatorConfig {
+        let login = self.config.login.clone();
+        let chap = match login.chap {
+            Some(chap) if self.recovery.md5_only => Some(chap.only(Algorithm::Md5)),
+            chap => chap,
+        };
+        InitiatorConfig { isid: self.isid, chap, ..login }
+    }
+
+    /// Connects once more to the same portal, to log in with MD5.
+    pub(super) fn log_in_by_md5<D: Driver>(&mut self, driver: &mut D) -> Result<(), LossReason> {
+        self.recovery.md5_only = true;
+        self.step(Input::Redirected);
+        let (portal, source) = (self.portal(), self.source());
+        self.connect(driver, &portal, source)
     }
 
     /// Connects to the portal that the target redirects to.

@@ -70,6 +70,10 @@ pub(crate) enum LossReason {
     /// The target is at another address: not a loss, but the end of this connection.
     #[error("target moved to {to}")]
     Redirected { to: PortalAddress, permanent: bool },
+    /// A response by SHA-256 was refused: not a loss, but the end of this connection. Targets such as tgt take its
+    /// number, 7, for SHA-1.
+    #[error("the target refused a CHAP response by SHA-256")]
+    Sha256Refused,
     /// The session was not restored in time (peer or network).
     #[error("the session did not come back within replacement_timeout_s")]
     NotRestored,

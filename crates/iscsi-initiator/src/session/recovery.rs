@@ -101,6 +101,12 @@ impl Session {
             }
             return;
         }
+        if matches!(reason, LossReason::Sha256Refused) {
+            if let Err(reason) = self.log_in_by_md5(driver) {
+                self.lose(driver, &reason, now, cx);
+            }
+            return;
+        }
         if self.recovery.closing {
             self.state = State::Closed;
             return self.fail_all(IoError::Closed, cx);

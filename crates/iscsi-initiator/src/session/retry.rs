@@ -31,6 +31,8 @@ pub(super) struct Recovery {
     pub(super) redirects: u8,
     /// Where the target has moved for good.
     pub(super) moved: Option<PortalAddress>,
+    /// The target takes CHAP's number of SHA-256 for another algorithm: it is offered MD5 alone.
+    pub(super) md5_only: bool,
     pub(super) logins: u32,
     /// Commands in flight that were returned since the last login.
     pub(super) lost_commands: u32,
@@ -63,6 +65,7 @@ impl Recovery {
             peer: None,
             redirects: 0,
             moved: None,
+            md5_only: false,
             logins: 0,
             lost_commands: 0,
             via: None,

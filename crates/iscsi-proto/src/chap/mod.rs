@@ -182,6 +182,12 @@ impl ChapConfig {
         Ok(ChapConfig { algorithms: algorithms.to_vec(), initiator, target })
     }
 
+    /// The same with one algorithm.
+    #[must_use]
+    pub fn only(self, algorithm: Algorithm) -> Self {
+        ChapConfig { algorithms: vec![algorithm], ..self }
+    }
+
     /// Algorithms in order of preference.
     pub fn algorithms(&self) -> &[Algorithm] {
         &self.algorithms

@@ -56,6 +56,8 @@ pub struct InitiatorLogin {
     exp_stat_sn: Option<u32>,
     /// Algorithm, identifier and challenge of the authentication that we required.
     demanded: Option<(Algorithm, u8, Vec<u8>)>,
+    /// Algorithm of the challenge that we have answered.
+    answered: Option<Algorithm>,
     portal_group_tag: Option<u16>,
     proved: bool,
 }
@@ -101,9 +103,15 @@ impl InitiatorLogin {
             pdus: 0,
             exp_stat_sn: None,
             demanded: None,
+            answered: None,
             portal_group_tag: None,
             proved: false,
         }
+    }
+
+    /// The algorithm of the challenge whose answer the target has not accepted yet; `None` without one.
+    pub fn unproved(&self) -> Option<Algorithm> {
+        self.answered.filter(|_| !self.proved)
     }
 
     /// The state of the login.
@@ -171,11 +179,12 @@ impl InitiatorLogin {
         if self.pdus > LOGIN_PDUS_MAX {
             return Err(LoginFailure::Protocol("too many login responses"));
         }
+        if response.status.class != 0 {
+            // tgt's refusal of a CHAP response names no login.
+            return Ok(());
+        }
         if response.itt != self.config.itt || response.isid != self.config.isid {
             return Err(LoginFailure::Protocol("a response to another login"));
-        }
-        if response.status.class != 0 {
-            return Ok(());
         }
         if response.version_active != VERSION {
             return Err(LoginFailure::Protocol("a protocol version that was not offered"));
@@ -257,6 +266,7 @@ impl InitiatorLogin {
         out.push("CHAP_N", &config.initiator().name);
         let proof = algorithm.respond(identifier, &config.initiator().secret, &challenge);
         out.push("CHAP_R", &chap::encode_hex(&proof));
+        self.answered = Some(algorithm);
         if config.target().is_some() {
             let mut bytes = vec![0; 1 + algorithm.response_len()];
             random(&mut bytes);

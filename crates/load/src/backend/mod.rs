@@ -73,9 +73,10 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The volume will not return during this run, or takes no write any more.
+    /// The volume will not return during this run, or has no space for any write. One that the array protects from
+    /// writes can still be read.
     pub(crate) fn is_final(self) -> bool {
-        self.write_refusal().is_some()
+        self.write_refusal().is_some_and(|refusal| refusal != WriteRefusal::Protected)
             || self.refusal() == Some(SmbRefusal::NoSpace)
             || matches!(
                 self,
@@ -304,19 +305,19 @@ mod tests {
     fn a_volume_that_takes_no_write_ends_a_run_with_its_own_remedy() {
         let sense = |key, code| Failure::Iscsi(IoError::CheckCondition(SenseCode::new(key, code)));
         let refusal = |failure: Failure| match failure.ends_run("v".into(), "m".into()) {
-            RunError::NoWrite { refusal, .. } if failure.is_final() => Some((refusal, failure.blame())),
+            RunError::NoWrite { refusal, .. } => Some((refusal, failure.is_final(), failure.blame())),
             _ => None,
         };
-        let full = Some((WriteRefusal::FullDisk, Blame::Host));
+        let full = Some((WriteRefusal::FullDisk, true, Blame::Host));
         assert_eq!(refusal(Failure::System(io::ErrorKind::StorageFull, Some(28))), full);
         assert_eq!(refusal(Failure::System(io::ErrorKind::QuotaExceeded, Some(122))), full);
         assert_eq!(
             refusal(sense(SenseKey::DataProtect, sense_code::SPACE_ALLOCATION_FAILED)),
-            Some((WriteRefusal::FullArray, Blame::Peer))
+            Some((WriteRefusal::FullArray, true, Blame::Peer))
         );
         assert_eq!(
             refusal(sense(SenseKey::DataProtect, 0x2701)),
-            Some((WriteRefusal::Protected, Blame::User))
+            Some((WriteRefusal::Protected, false, Blame::User))
         );
         let medium = sense(SenseKey::MediumError, 0x1100);
         assert_eq!((refusal(medium), medium.is_final(), medium.blame()), (None, false, Blame::Peer));
