@@ -44,30 +44,19 @@ impl Initiator {
         Ok(self.add_device(driver, address, ProbeCommand::DISK, session, options))
     }
 
-    /// Starts to look at a LUN over a shared session: all that it tells about itself.
-    pub(crate) fn look_at<D: Driver>(
+    /// Starts to ask a LUN these commands over a shared session, without I/O afterwards. The answers become part of the
+    /// facts.
+    pub(crate) fn ask<D: Driver>(
         &mut self,
         driver: &mut D,
         address: &LunAddress,
+        commands: &'static [ProbeCommand],
         options: &SessionOptions,
         credentials: &Credentials,
     ) -> Result<DeviceId, OptionsError> {
         let config = Config::new(&address.portal, Some(&address.target), options, credentials)?;
         let session = self.sessions.share(driver, config);
-        Ok(self.add_device(driver, address, ProbeCommand::LOOK, session, options))
-    }
-
-    /// Starts to ask a target for its LUNs, which become part of the facts.
-    pub(crate) fn open_target<D: Driver>(
-        &mut self,
-        driver: &mut D,
-        address: &LunAddress,
-        options: &SessionOptions,
-        credentials: &Credentials,
-    ) -> Result<DeviceId, OptionsError> {
-        let config = Config::new(&address.portal, Some(&address.target), options, credentials)?;
-        let session = self.sessions.share(driver, config);
-        Ok(self.add_device(driver, address, ProbeCommand::TARGET, session, options))
+        Ok(self.add_device(driver, address, commands, session, options))
     }
 
     fn add_device<D: Driver>(

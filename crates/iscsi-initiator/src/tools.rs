@@ -10,6 +10,7 @@ use crate::options::address::{AddressError, LunAddress, PortalAddress, Url};
 use crate::options::credentials::Credentials;
 use crate::options::error::OptionsError;
 use crate::options::session::SessionOptions;
+use crate::probe_command::ProbeCommand;
 use crate::request::{IoOp, IoRequest, ReadInto, SubmitError};
 use linerate_blame::Blame;
 use linerate_io::{
@@ -164,7 +165,7 @@ fn look_at_target<D: Driver>(
         info.portals.push(asked.to_string());
     }
     let at = |lun| LunAddress { portal: portal.clone(), target: target.name.clone(), lun };
-    let all = initiator.open_target(driver, &at(0), options, credentials)?;
+    let all = initiator.ask(driver, &at(0), ProbeCommand::TARGET, options, credentials)?;
     initiator.wait_ready(driver, &mut Vec::<IoDone>::new())?;
     if let DeviceState::Failed(failure) = initiator.state(all) {
         info.failure = Some(failure.message.clone());
@@ -174,7 +175,7 @@ fn look_at_target<D: Driver>(
     }
     let mut devices = Vec::new();
     for lun in initiator.facts(all).luns.clone() {
-        devices.push(initiator.look_at(driver, &at(lun), options, credentials)?);
+        devices.push(initiator.ask(driver, &at(lun), ProbeCommand::LOOK, options, credentials)?);
     }
     initiator.wait_ready(driver, &mut Vec::<IoDone>::new())?;
     info.luns.extend(devices.into_iter().map(|device| lun_info(initiator, device)));

@@ -119,5 +119,8 @@ def _of_place(place: str, evidence: dict[str, str]) -> SanFactSheet:
         return found.sheet
     from linerate.san import load_topology
 
-    _refuse_other_sources(place)
-    return read_topology(load_topology(place))
+    try:
+        return read_topology(load_topology(place))
+    except UserError:
+        _refuse_other_sources(place)
+        raise

@@ -10,7 +10,7 @@ from linerate.setting import Value
 from linerate.study import Study
 from linerate.study.file.hosts import unfit_load_host
 from linerate.study.laboratory.modelled import NONE_IN_MODELLED_TIME
-from linerate.study.laboratory.settings import check_on, is_of_load, is_of_storage
+from linerate.study.laboratory.settings import check_on, is_of_modelled_time
 from linerate.tune.factors import Exclusion, Factor
 
 
@@ -27,10 +27,10 @@ def excluded_by_san(study: Study, factors: Sequence[Factor]) -> Iterator[Exclusi
 
 
 def check_clock(study: Study, factors: Sequence[Factor]) -> None:
-    """Raises UserError for a setting that a SAN in modelled time does not have: it has disks and loads only."""
+    """Raises UserError for a setting that a SAN in modelled time does not have."""
     (workload,) = study.workloads
     for name in (one.name for one in factors if study.san(workload.san).clock == "virtual"):
-        if not (is_of_load(name) or is_of_storage(name)):
+        if not is_of_modelled_time(name):
             raise UserError(
                 f"{name} cannot be set in {workload.san}: {NONE_IN_MODELLED_TIME}",
                 f'leave {name} out, or measure in real time: a SAN without clock = "virtual"',

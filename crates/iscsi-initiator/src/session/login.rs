@@ -140,8 +140,7 @@ impl Session {
     pub(super) fn log_in_by_md5<D: Driver>(&mut self, driver: &mut D) -> Result<(), LossReason> {
         self.recovery.md5_only = true;
         self.step(Input::Redirected);
-        let (portal, source) = (self.portal(), self.source());
-        self.connect(driver, &portal, source)
+        self.attempt(driver)
     }
 
     /// Connects to the portal that the target redirects to.

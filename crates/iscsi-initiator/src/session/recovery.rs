@@ -43,6 +43,13 @@ impl Session {
         self.recovery.via.as_ref().map_or(self.config.options.source_address, |via| via.source)
     }
 
+    /// Connects for the current attempt.
+    pub(super) fn attempt<D: Driver>(&mut self, driver: &mut D) -> Result<(), LossReason> {
+        let portal = self.recovery.via.as_ref().map_or_else(|| self.portal(), |via| via.portal.clone());
+        let source = self.source();
+        self.connect(driver, &portal, source)
+    }
+
     /// Starts an attempt.
     pub(crate) fn start<D: Driver, S: IoSink>(
         &mut self,
@@ -51,9 +58,7 @@ impl Session {
         cx: &mut Context<'_, S>,
     ) {
         self.recovery.via = self.recovery.next_via.take();
-        let portal = self.recovery.via.as_ref().map_or_else(|| self.portal(), |via| via.portal.clone());
-        let source = self.source();
-        if let Err(reason) = self.connect(driver, &portal, source) {
+        if let Err(reason) = self.attempt(driver) {
             self.lose(driver, &reason, now, cx);
         }
     }
@@ -95,17 +100,15 @@ impl Session {
         let reason =
             &doubt.and_then(|peer| reason.without_login(peer, limit_s)).unwrap_or_else(|| reason.clone());
         self.hang_up(driver);
-        if let LossReason::Redirected { to, permanent } = reason {
-            if let Err(reason) = self.follow(driver, to, *permanent, now, cx) {
-                self.lose(driver, &reason, now, cx);
-            }
-            return;
-        }
-        if matches!(reason, LossReason::Sha256Refused) {
-            if let Err(reason) = self.log_in_by_md5(driver) {
-                self.lose(driver, &reason, now, cx);
-            }
-            return;
+        let next_attempt = match reason {
+            LossReason::Redirected { to, permanent } => Some(self.follow(driver, to, *permanent, now, cx)),
+            LossReason::Sha256Refused => Some(self.log_in_by_md5(driver)),
+            _ => None,
+        };
+        match next_attempt {
+            Some(Ok(())) => return,
+            Some(Err(reason)) => return self.lose(driver, &reason, now, cx),
+            None => {}
         }
         if self.recovery.closing {
             self.state = State::Closed;

@@ -85,13 +85,8 @@ impl Failure {
             )
     }
 
-    /// The volume takes no write any more.
-    pub(crate) fn is_write_refusal(self) -> bool {
-        self.write_refusal().is_some()
-    }
-
     /// Why the volume takes no write, if that is the failure and a file of this host or an array says so.
-    fn write_refusal(self) -> Option<WriteRefusal> {
+    pub(crate) fn write_refusal(self) -> Option<WriteRefusal> {
         match self {
             Self::System(kind, _) => WriteRefusal::of_call(kind),
             Self::Iscsi(IoError::CheckCondition(sense)) if sense.key == SenseKey::DataProtect => {

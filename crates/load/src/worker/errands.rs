@@ -15,11 +15,10 @@ impl<D: Driver> Worker<D> {
     /// waits until it is known that one follows.
     pub(super) fn keep_up(&mut self, index: u32, now: Nanos) -> bool {
         loop {
-            let volume = &mut self.volumes[index as usize];
-            let has_flow = volume.flows.start < volume.flows.end;
+            let Volume { closed, flows, .. } = &self.volumes[index as usize];
+            let (is_open_loop, flow) = (*closed == 0 && !flows.is_empty(), flows.start);
             match self.errand(index) {
-                Errand::Flush if self.volumes[index as usize].closed == 0 && has_flow => {
-                    let flow = self.volumes[index as usize].flows.start;
+                Errand::Flush if is_open_loop => {
                     self.start_flush(index, flow);
                     if self.volumes[index as usize].free.is_empty() {
                         return false;

@@ -31,11 +31,12 @@ impl<D: Driver> Worker<D> {
             self.event(Some(slot.volume), "io_error", message.clone(), failure.blame(), now);
         }
         if failure.is_final() || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
-            let message = match &self.spec.volumes[self.volumes[slot.volume as usize].index as usize].url {
-                url if failure.is_write_refusal() => {
-                    format!("{}: {message}", url.trim_start_matches("file:"))
-                }
-                _ => format!("the volume died: {message}"),
+            let message = if failure.write_refusal().is_some() {
+                let index = self.volumes[slot.volume as usize].index;
+                let url = &self.spec.volumes[index as usize].url;
+                format!("{}: {message}", url.trim_start_matches("file:"))
+            } else {
+                format!("the volume died: {message}")
             };
             let error = failure.ends_run(self.name(slot.volume), message.clone());
             self.volume_died(slot.volume, message, error, now);

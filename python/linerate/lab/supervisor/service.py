@@ -30,9 +30,8 @@ class LabService:
     def __init__(self, lab: Built) -> None:
         self._lab = lab
         self._receivers = ReceiveThreads({name: node for name, node in lab.nodes.items() if name != CONTROL})
-        self._real_time = (
-            lab.fabric.receivers
-        )  # asked once: a lab whose fabric has ended is still looked at, and ended
+        # Asked once: a lab whose fabric has ended is still looked at, and taken down.
+        self._real_time = lab.fabric.receivers
         self._ended: dict[str, int] = {}
         self.faults = Faults(lab.topology, lab.fabric.impairment, self._readdress)
         self._changes = 0

@@ -22,7 +22,7 @@ from linerate.run import ArrayWatch, Load, SimulatedLoad, VirtualSan
 from linerate.san import Topology
 from linerate.study.laboratory.base import Measured
 from linerate.study.laboratory.measure import LaboratoryRun, Placed, measure
-from linerate.study.laboratory.settings import changed_topology, is_of_load, is_of_storage
+from linerate.study.laboratory.settings import changed_topology, is_of_modelled_time
 from linerate.study.model import Settings, SettingValue, Workload
 from linerate.volumes import Cleared, Consent
 from linerate.workload.url import array_url
@@ -46,9 +46,7 @@ class ModelledSan:
 
     def apply(self, settings: Settings) -> SetUp:
         """Holds the settings of loads and disks for the next runs, and refuses all others."""
-        refused = {
-            name: NONE_IN_MODELLED_TIME for name in settings if not (is_of_load(name) or is_of_storage(name))
-        }
+        refused = {name: NONE_IN_MODELLED_TIME for name in settings if not is_of_modelled_time(name)}
         self._settings = {name: value for name, value in settings.items() if name not in refused}
         readback: dict[str, SettingValue | None] = dict(self._settings)
         return SetUp(readback, refused)

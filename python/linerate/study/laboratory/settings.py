@@ -45,6 +45,11 @@ def is_of_load(name: str) -> bool:
     return name == "outstanding" or (field is not None and field.part in ("run", "volume"))
 
 
+def is_of_modelled_time(name: str) -> bool:
+    """Whether a SAN in modelled time has a setting: it has disks and loads only."""
+    return is_of_load(name) or is_of_storage(name)
+
+
 def check_setting(name: str, value: SettingValue) -> None:
     """Raises UserError for an unknown setting or a value that it cannot have."""
     _field_value(name, value)

@@ -15,7 +15,6 @@ use crate::{
 };
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, Seg, Wait};
-use linerate_smb::SmbRefusal;
 use std::{io, sync::Arc};
 
 /// The longest wait for a completion before the stop request is looked at.
@@ -225,20 +224,13 @@ impl<D: Driver> IoQueue<D> {
 
     /// The job fails; the first failure is kept.
     pub(super) fn fail(&mut self, role: Role, blame: Blame, message: &str) {
-        self.fail_with(role, (blame, None), message);
+        self.fail_with(role, message, |volume, message| RunError::of_volume(volume, message, blame, None));
     }
 
-    fn fail_with(&mut self, role: Role, (blame, refusal): (Blame, Option<SmbRefusal>), message: &str) {
-        let message = format!("{}: {message}", self.phase);
-        let volume = VOLUMES[role as usize].to_owned();
-        self.failure.get_or_insert(RunError::of_volume(volume, message, blame, refusal));
-    }
-
-    /// The job fails with the end of an I/O.
-    fn fail_with_io(&mut self, role: Role, failure: Failure, message: &str) {
-        let message = format!("{}: {message}", self.phase);
-        let volume = VOLUMES[role as usize].to_owned();
-        self.failure.get_or_insert(failure.ends_run(volume, message));
+    /// `error` gets the name of the volume, and the message with the phase.
+    fn fail_with(&mut self, role: Role, message: &str, error: impl FnOnce(String, String) -> RunError) {
+        let (volume, phase) = (VOLUMES[role as usize].to_owned(), &self.phase);
+        self.failure.get_or_insert_with(|| error(volume, format!("{phase}: {message}")));
     }
 
     /// Why the job failed, if it did.
@@ -369,7 +361,9 @@ impl<D: Driver> IoQueue<D> {
             }
         }
         if let Err(failure) = finished.result {
-            self.fail_with_io(io.volume, failure, &io.failed(failure));
+            self.fail_with(io.volume, &io.failed(failure), |volume, message| {
+                failure.ends_run(volume, message)
+            });
         }
     }
 
@@ -389,8 +383,9 @@ impl<D: Driver> IoQueue<D> {
             self.recorder.events.push(event);
         }
         if notice.fatal {
-            let whose = (notice.blame, notice.refusal);
-            self.fail_with(role.unwrap_or(Role::Image), whose, &notice.message);
+            self.fail_with(role.unwrap_or(Role::Image), &notice.message, |volume, message| {
+                RunError::of_volume(volume, message, notice.blame, notice.refusal)
+            });
         }
     }
 }
