@@ -59,6 +59,7 @@ def evidence(changes: Mapping[Name, Mapping[str, Any]] = {}, frames: FrameSizes 
             tcp=Tcp(rtt_us=1000 * RTT_MS, sent_segments=10_000, received_segments=10_000),
             tcp_state=WIDE if trial.is_bulk else None,
             session={"snd_mss": SEGMENT_BYTES, "connections": trial.connections},
+            seconds=10.0,
         )
         measured[trial.name] = replace(healthy, **changes.get(trial.name, {}))
     sizes = tuple(

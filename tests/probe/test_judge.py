@@ -142,6 +142,19 @@ def test_rates_that_differ_are_no_line(changes: Changes) -> None:
     assert judge(evidence(differ)).limit != "line"
 
 
+@pytest.mark.parametrize(("seconds", "limit"), [(1.6, "line"), (160.0, "round trip")])
+def test_few_large_reads_of_a_slow_line_are_one_off(seconds: float, limit: str) -> None:
+    """As seen on a line of 40 Mbit/s: 29 reads of 256K in 1.6 s over one session, and 31 over several."""
+    several = {"iops": 19.125, "mb_s": 5.0135, "seconds": seconds}
+    changes: Changes = {
+        "small": {"iops": 1132.6, "mb_s": 4.64, "p50_ms": 28.3},
+        "large": {"iops": 18.0625, "mb_s": 4.735, "seconds": seconds},
+        "sessions": several,
+        "connections": several,
+    }
+    assert judge(evidence(changes)).limit == limit
+
+
 def test_a_full_line_that_overflows_is_the_limit_and_one_that_loses_always_is_not() -> None:
     """As seen in a virtual SAN: 100 Mbit/s 4 ms away with a queue of 256 KiB, and a line of the same rate with loss."""
 

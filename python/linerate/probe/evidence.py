@@ -54,6 +54,13 @@ class TrialResult:
     """Buffers that the session's options fix: recv_buffer_bytes, send_buffer_bytes."""
     session: Mapping[str, Any] = field(default_factory=dict)
     block_bytes: int = 512
+    seconds: float = 1.0
+    """Measured time."""
+
+    @property
+    def share_of_one_io(self) -> float:
+        """How much one I/O more, at the end of the measured time, would raise the rate, as a share of it."""
+        return 1 / (self.iops * self.seconds)
 
     @property
     def mean_ms_at_depth_1(self) -> float:

@@ -44,16 +44,18 @@ def line_of_any_rate(seen: Evidence) -> str:
 
     4K random and 256K sequential reads, of one session and of several, bring the same bytes per second with their
     frames. CPUs, disks and windows do not do that: small I/Os cost them more per byte, or several sessions less.
+    A slow line ends few large I/Os in the measured time, so each rate may be one I/O off.
     """
     small, floor, large = (seen.measured[name] for name in ("small", "floor", "large"))
     several = [one for one in seen.bulk if one.is_several and not one.trial.is_write]
     if seen.port == LOOPBACK or not several or small.is_host_full or large.is_host_full or is_below_raw(seen):
         return ""
     rates = [one.mb_s for one in (large, *several)]
-    if max(rates) > ALIKE * min(rates) or small.p50_ms < WAITS * floor.p50_ms:
+    counted = 2 * max(one.share_of_one_io for one in (large, *several))
+    if max(rates) > (ALIKE + counted) * min(rates) or small.p50_ms < WAITS * floor.p50_ms:
         return ""
     large_mbit_s, small_mbit_s = _frames_mbit_s(large, seen.mtu_bytes), _frames_mbit_s(small, seen.mtu_bytes)
-    if max(large_mbit_s, small_mbit_s) > ALIKE_SMALL * min(large_mbit_s, small_mbit_s):
+    if max(large_mbit_s, small_mbit_s) > (ALIKE_SMALL + counted) * min(large_mbit_s, small_mbit_s):
         return ""
     return (
         f"A line, or a limit on its rate, is full: 256K reads bring {large.mb_s:.3g} MB/s over one session as over "

@@ -142,6 +142,7 @@ def _measured(
         ),
         session=session,
         block_bytes=int(facts["volumes"][0]["block_bytes"]),
+        seconds=summary.seconds,
     )
 
 
