@@ -21,7 +21,7 @@ import pytest
 from linerate import _core
 from linerate.cluster import Endpoint, ssh_endpoints
 from linerate.cluster.installation import Bundle, HostDone, check, install, pack, remove
-from linerate.cluster.installation.bytecode import bytecode_of, place_of
+from linerate.cluster.installation.bytecode import bytecode_of, loaded_there, place_of
 from linerate.cluster.installation.closure import STAYS_HERE, Packed, files_of, needed
 from linerate.cluster.installation.fit import check_fit
 from linerate.errors import HostError, LinerateError, UserError
@@ -128,6 +128,22 @@ def test_what_python_compiles_is_brought_and_belongs_to_its_source(homes: Path, 
         assert struct.unpack("<II", header[8:]) == (int(state.st_mtime), state.st_size), (
             "or it is compiled again"
         )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="settings are held on Linux")
+def test_what_a_study_starts_on_a_host_is_brought_compiled() -> None:
+    """A worker, and `host hold` with the kernel's interfaces: each start would compile them where root reads only."""
+    found = {path.as_posix() for path in loaded_there()}
+    for name in (
+        "linerate/cluster/worker.py",
+        "linerate/cli/app.py",
+        "linerate/cli/host/verbs.py",
+        "linerate/host/linux/kernel.py",
+        "linerate/host/linux/ethtool.py",
+        "pyroute2/__init__.py",
+        "typer/main.py",
+    ):
+        assert any(path.endswith(f"/{name}") for path in found), name
 
 
 @pytest.mark.parametrize("found", [b"", b"short", b"x" * 100])

@@ -9,6 +9,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -78,7 +79,8 @@ def test_the_plan_and_apply_do_the_same_and_both_lead_back(
 ) -> None:
     words = _words(stranger, values, net)
     before = _seen(stranger, net)
-    there, back = _host(stranger, "plan", *words), _host(stranger, "plan", "--undo", *words)
+    with ThreadPoolExecutor(2) as both:
+        there, back = both.map(lambda more: _host(stranger, "plan", *more, *words), ((), ("--undo",)))
     stranger.root(f"set -e\n{there}")
     planned = _seen(stranger, net)
     stranger.root(f"set -e\n{back}")

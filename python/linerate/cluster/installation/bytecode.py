@@ -18,14 +18,18 @@ _BY_TIME = 0
 _32_BITS = 0xFFFFFFFF
 
 
+# `host hold`, which a study starts there through sudo, ends at once: its input is empty.
 _LOADED = """\
-import linerate.cluster.agent, linerate.cluster.worker, linerate.cli.host.verbs, sys
+import linerate.cluster.agent, linerate.cluster.worker, linerate.host, sys
+if sys.platform == "linux": import linerate.host.linux.kernel
+from linerate import cli
+assert cli.main(["host", "hold"]) == 0
 print(*{module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)}, sep="\\n")
 """
 
 
 def loaded_there() -> frozenset[Path]:
-    """The files of all modules that a load host loads when it starts. Raises InternalError."""
+    """The files of all modules that a load host loads when it starts or holds settings. Raises InternalError."""
     command = [sys.executable, "-P", "-c", _LOADED]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
