@@ -121,6 +121,13 @@ def test_array_schema_is_the_models() -> None:
         (["check", "none"], "none", ""),
         (["compare", "none"], "two runs", "BASELINE"),
         (["discover", "host:port"], "host:port", ""),
+        (["discover", "http://host"], "no iSCSI portal", "iscsi://"),
+        (
+            ["discover", "iscsi://10.0.0.5/iqn.2026-11.lab:disk/0"],
+            "a LUN cannot be asked for alone",
+            "[/target]",
+        ),
+        (["discover", "a::b::c"], "no IPv6 address", "[::1]:3260"),
     ],
 )
 def test_mistakes_end_with_2_and_a_way_out(words: list[str], message: str, hint: str, tmp_path: Path) -> None:

@@ -29,12 +29,13 @@ def discover(
     fails: exit code 2 for a wrong user or secret, 1 for what is the array's or the server's fault.
     """
     from linerate.volumes.targets import discovered, fail_if_shut_out
+    from linerate.workload.url import parse_iscsi_portal
 
     if portal.lower().startswith("smb:"):
         _shares(portal, json, timeout)
         return
-    url = _with_login(portal if "://" in portal else f"iscsi://{portal}")
-    targets = discovered(url, timeout)
+    place = parse_iscsi_portal(_as_url(portal), os.environ)
+    targets = discovered(place.url, timeout)
     if json:
         typer.echo(dumps({"schema": "linerate.discover/1", "targets": targets}))
     else:
@@ -61,11 +62,11 @@ def _shares(text: str, as_json: bool, timeout_s: float) -> None:
         typer.echo("no shares: the server shows none to this user")
 
 
-def _with_login(url: str) -> str:
-    """The URL with user and secret from the environment, where it has none, as `linerate run` reads them."""
-    user, secret = (os.environ.get(f"LIBISCSI_CHAP_{name}", "") for name in ("USERNAME", "PASSWORD"))
-    scheme, _, place = url.partition("://")
-    return f"{scheme}://{user}%{secret}@{place}" if user and secret and "@" not in place else url
+def _as_url(text: str) -> str:
+    if "://" in text:
+        return text
+    is_bare_ipv6 = text.count(":") > 1 and "[" not in text
+    return f"iscsi://[{text}]" if is_bare_ipv6 else f"iscsi://{text}"
 
 
 def _lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:

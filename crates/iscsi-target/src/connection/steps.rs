@@ -13,6 +13,7 @@ use crate::{
     buffers::pool::Chunks,
     context::WorkerContext,
     engine::{InPlace, Operation, OperationOutput, OperationResult},
+    memory_volume::MemoryVolume,
     volume::{VolumeAccess, VolumeId},
 };
 use linerate_io::Driver;
@@ -37,6 +38,13 @@ pub(super) enum ReadData {
     OnDisks(InPlace),
     /// A volume in memory. Other commands may write to it before they are sent: only a copy matches its digest.
     InVolume,
+}
+
+/// What a read that is done is sent from.
+enum Source<'a> {
+    Buffers,
+    Disks(InPlace),
+    Volume(&'a MemoryVolume),
 }
 
 impl Connection {
@@ -336,45 +344,46 @@ impl Connection {
         let silent = self.end_write(task);
         let Some(entry) = self.tasks.known(task) else { return };
         let (asked, lun) = (Asked::from(&*entry), entry.lun);
-        let (pages, in_place, error) = match (read, context.media.of(entry.volume)) {
-            (Ok(ReadData::InBuffers), _) => (None, None, None),
-            (Ok(ReadData::OnDisks(in_place)), _) => (None, Some(in_place), None),
-            (Ok(ReadData::InVolume), Some(VolumeAccess::Memory(pages))) => (Some(pages), None, None),
+        let source = match (read, context.media.of(entry.volume)) {
+            (Ok(ReadData::InBuffers), _) => Ok(Source::Buffers),
+            (Ok(ReadData::OnDisks(in_place)), _) => Ok(Source::Disks(in_place)),
+            (Ok(ReadData::InVolume), Some(VolumeAccess::Memory(pages))) => Ok(Source::Volume(pages)),
             // Its set has failed since the command began.
-            (Ok(ReadData::InVolume), _) => (None, None, Some(MediumError::Hardware)),
-            (Err(error), _) => (None, None, Some(error)),
+            (Ok(ReadData::InVolume), _) => Err(MediumError::Hardware),
+            (Err(error), _) => Err(error),
         };
-        if let Some(error) = error.filter(|_| !silent) {
+        if let (Err(error), false) = (&source, silent) {
             let session = self.session.as_ref();
             let device = session.and_then(|session| session.device.as_ref());
-            let reply = device.map(|device| device.nexus.medium_failed(lun, error));
+            let reply = device.map(|device| device.nexus.medium_failed(lun, *error));
             self.end_task(context, task);
             return reply.iter().for_each(|reply| self.reply(context, asked, reply));
         }
         let buffers = std::mem::replace(&mut entry.buffers, Buffers::NONE);
         if let Buffers::Task(chunks) = buffers {
-            match self.answers() {
-                Some(mut answers) if silent => {
-                    answers.forget(asked);
-                    context.pool.give_back(&mut self.share, chunks);
-                }
-                Some(mut answers) => {
+            match (self.answers(), source) {
+                (Some(mut answers), Ok(source)) if !silent => {
                     answers.session.counters.reads += 1;
                     answers.session.counters.read_bytes += u64::from(extent.len_bytes);
                     context.counters.reads += 1;
                     context.counters.read_bytes += u64::from(extent.len_bytes);
-                    match (pages, in_place) {
-                        (Some(pages), _) => {
-                            answers.read_copied(asked, extent, pages, chunks, &mut context.pool);
-                        }
-                        (None, Some(in_place)) => {
+                    match source {
+                        Source::Buffers => answers.read_buffers(asked, extent, chunks, &mut context.pool),
+                        Source::Disks(in_place) => {
                             answers.read_in_place(asked, extent, in_place, context);
                             context.pool.give_back(&mut self.share, chunks);
                         }
-                        (None, None) => answers.read_buffers(asked, extent, chunks, &mut context.pool),
+                        Source::Volume(pages) => {
+                            answers.read_copied(asked, extent, pages, chunks, &mut context.pool);
+                        }
                     }
                 }
-                None => context.pool.give_back(&mut self.share, chunks),
+                (answers, _) => {
+                    if let Some(mut answers) = answers {
+                        answers.forget(asked);
+                    }
+                    context.pool.give_back(&mut self.share, chunks);
+                }
             }
         }
         self.end_task(context, task);

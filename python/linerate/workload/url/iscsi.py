@@ -61,6 +61,8 @@ def parse_iscsi_portal(text: str, environ: Mapping[str, str]) -> IscsiPortal:
     Raises UserError without showing a secret.
     """
     shown = without_secret(text)
+    if not text.lower().startswith("iscsi://"):
+        raise UserError(f"{shown}: this is no iSCSI portal", f"write {PORTAL_FORM}")
     body, question, _ = text[len("iscsi://") :].partition("?")
     if question:
         raise UserError(f"{shown}: nothing is known after ?", f"write {PORTAL_FORM}")
