@@ -177,10 +177,17 @@ def test_the_used_part() -> None:
     assert (volume.first_byte, volume.size_bytes) == (16 * KIB, 2 * MIB - 16 * KIB)
 
 
-def test_a_pause_between_bursts() -> None:
-    (stream,) = only_run(command("diskspd -o1 -t4 -r -i10 -j50 x")).streams
+@pytest.mark.parametrize(
+    ("options", "ios"), [("-t1 -i10", 10), ("-t4 -i10", 2), ("-F5 -i10", 2), ("-t20 -i10", 1)]
+)
+def test_the_ios_of_a_burst_are_divided_among_the_threads(options: str, ios: int) -> None:
+    (stream,) = only_run(command(f"diskspd -o1 {options} -r -j50 x")).streams
     assert stream.think_time is not None
-    assert (stream.think_time.pause_s, stream.think_time.after_ios) == (0.05, 10)
+    assert (stream.think_time.pause_s, stream.think_time.after_ios) == (0.05, ios)
+
+
+def test_a_time_of_ten_digits() -> None:
+    assert only_run(command("diskspd -d2000000000 -r x")).elapsed_s == 2_000_000_000
 
 
 def test_a_mix_of_random_and_sequential() -> None:
@@ -300,6 +307,11 @@ def test_a_path_of_this_machine_is_no_option(tmp_path: Path) -> None:
         ("diskspd -R x", "-R, which diskspd refuses"),
         ("diskspd -e x", "-e, which diskspd refuses"),
         ("diskspd -aq x", "-aq, which diskspd refuses"),
+        ("diskspd -d0 x", "duration 0: no load is made"),
+        ("diskspd -d3000000000 x", "duration s '3000000000': more than 2,147,483,647"),
+        ("diskspd -dlong x", "duration s 'long': no whole number"),
+        ("diskspd \u2013b8K x", "\u2013b8K: begins with a long dash, which diskspd takes for a file"),
+        ("sqlio -kR -frandom -v1.1.1 x", "blocks as in version 1.1.1 are not made"),
         ("diskspd -b8K", "command line: diskspd: no file or drive"),
         ("diskspd", "no file or drive"),
         ("sqlio -kR -f64 x", "stripes are not made"),

@@ -37,7 +37,10 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a command that wr
 
 A file that does not exist is made if `-c`, `-f`, a size in sqlio's parameter file or `--size` gives its bytes, and
 never in `/dev`. It is made unwritten: diskspd would fill its file first. On a volume that is there, these sizes are
-the used part.
+the used part. Without a target sqlio uses `testfile.dat`.
+
+Parameter files (`-F`) and profiles (`-X`) are found in any case of letters. One with a drive in its path is looked for
+by its name in the folder of the script, with a notice.
 
 ## How a script is read
 
@@ -48,7 +51,9 @@ the used part.
 - `for %%b in (8 64) do ..` and `for /l %%o in (1,1,8) do ..` in one line are unrolled. Values that `set NAME=..` or
   `$name = ..` gave in earlier lines are filled in, and so are those of `NAME=VALUE` behind the file. A word whose
   value only a running script would know is refused.
-- A command behind `if exist ..` or `if (..)` runs in any case, with a notice; one beside an `else` is refused.
+- A command behind `if exist ..` or `if (..)` runs in any case, also in a block of several lines; one in a loop that is
+  not unrolled, or before a `goto` back, runs once; those of all branches of a `switch` run. Notices say so. A command
+  beside an `else` is refused.
 - Lines behind `rem`, `::`, `#` and `echo` are comments. The text is UTF-8, UTF-16 with its mark, or Windows-1252.
 
 ## The load
@@ -65,6 +70,7 @@ the used part.
   from the seed and are not those of diskspd. `-rd` divides the used part: `-rdpct90/10:0/10:5/20` gives 90 % of the
   random I/Os to its first tenth, none to the next, 5 % to the next fifth, and the rest to the rest. Parts of `-rdabs`
   are multiples of the grid; those behind the end are left out, and the others keep their proportion.
+- **Bursts.** `-i` counts for all threads of a target, as in diskspd: with `-t4 -i10` each thread pauses after 2 I/Os.
 - **Rates.** `-g` counts per thread and target. Here I/Os begin when they are due; a thread of diskspd would wait
   for its earlier ones.
 - **Write data** repeats a pattern, as by default in diskspd: here it compresses 512:1, and no two pages are equal.

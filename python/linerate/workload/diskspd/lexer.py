@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linerate.workload.diskspd.blocks import ScriptBlocks
 from linerate.workload.diskspd.tables import ToolName
 from linerate.workload.problems import Problems, SourceLocation, shorten
 from linerate.workload.text import read_content, text_of, text_of_head
@@ -21,8 +22,9 @@ FILE_BYTES_MAX = 16 << 20
 LINE_CHARACTERS_MAX = 32_768
 """Longest command line of Windows."""
 LOOP_COMMANDS_MAX = 10_000
-_TOOL = r"(?:[^\s\"'|&;<>()=@]*[\\/])?(diskspd|sqlio)(?:64|32)?(?:\.exe)?"
-_NEXT = r"[-/%$!`@]|[a-z]:|#\d|[^\s\"']+\s*$"
+_TOOL = r"(?:[^\s\"'|&;<>()=@]*[\\/])?(diskspd|sqlio)(?:a?64l?|32l?|2)?(?:\.exe)?"
+"""Also as CrystalDiskMark names its copies of diskspd, and sqlio2."""
+_NEXT = r"[-/%$!`@]|[\u2013\u2014]\w|[a-z]:|#\d|[^\s\"']+\s*$"
 """What comes behind the tool's name in a command: an option, a value, a drive, or one word. Others are prose."""
 _COMMAND = re.compile(rf"(?:^|(?<=[\s@&|;(\"'=>]))[\"']?{_TOOL}[\"']?\s+(?={_NEXT})", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(@?rem\b|::|[#*;]|@?echo\b|title\b)", re.IGNORECASE)
@@ -45,8 +47,7 @@ _BLOCK_COMMENT = re.compile(r"<#.*?#>", re.DOTALL)
 """Of PowerShell."""
 _OTHER_SCRIPT = re.compile(r"\.ps1[\"']?\s", re.IGNORECASE)
 """A script that a line runs: what follows are its options, also where they name the tool."""
-_LINE_ENDS = {".ps1": "`"}
-"""What makes a command go on in the next line; others: `^`."""
+_POWERSHELL = (".ps1", ".psm1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +93,20 @@ def _tool(name: str) -> ToolName:
 def read_commands(path: Path, substitutions: Mapping[str, str], problems: Problems) -> Iterator[CommandLine]:
     """The commands of a file in order. Raises UserError if it is no text or too large."""
     text = text_of(path, read_bytes(path))
-    if path.suffix.lower() == ".ps1":
+    is_powershell = path.suffix.lower() in _POWERSHELL
+    if is_powershell:
         text = _BLOCK_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text).replace("`-", "-")
     values = ChainMap({name.lower(): value for name, value in substitutions.items()}, {})
-    for number, line in _joined(text, _LINE_ENDS.get(path.suffix.lower(), "^")):
+    blocks = ScriptBlocks(is_powershell, problems)
+    for number, line in _joined(text, "`" if is_powershell else "^"):
         place = SourceLocation(str(path), number)
         if len(line) > LINE_CHARACTERS_MAX:
             problems.error(place, f"a line of {len(line):,} characters", f"at most {LINE_CHARACTERS_MAX:,}")
         elif not _COMMENT.match(line):
-            yield from _commands(place, line, values, problems)
+            blocks.take(place, line)
+            for command in _commands(place, line, values, problems):
+                blocks.has_command(place)
+                yield command
 
 
 def read_bytes(path: Path) -> bytes:

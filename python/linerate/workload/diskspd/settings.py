@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.quantity import size_text
 from linerate.workload.diskspd.distribution import DistributionError, read_distribution
 from linerate.workload.diskspd.lexer import CommandLine, read_bytes
+from linerate.workload.diskspd.paths import file_of
 from linerate.workload.diskspd.refused import why_refused
 from linerate.workload.diskspd.tables import (
     EXCLUSIVE,
@@ -30,10 +30,15 @@ _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NEEDS_VALUE = (ValueForm.NUMBER, ValueForm.PERCENT, ValueForm.SIZE)
 _NEVER_ZERO = ("size_bytes", "random_grid", "stride", "interlocked_stride")
 _NUMBER_MAX = 1 << 62
+_WHOLE_MAX = (1 << 31) - 1
+"""Largest number of an option, as in diskspd."""
 _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
 _DRIVE = re.compile(r"#\d+|[a-z]:", re.IGNORECASE)
 _NO_TARGET = "name one behind the options; on a command line all of them come behind --"
+_DEFAULT_FILE = "testfile.dat"
+"""What sqlio uses without a target."""
+_DASHES = ("\u2013", "\u2014")
 _LETTERS = {row.key: row.letters for row in OPTIONS if row.tool == "diskspd"}
 
 
@@ -102,6 +107,10 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
     words = iter(command.words)
     for word in words:
         row = option_of(command.tool, word)
+        if word[:1] in _DASHES:
+            what = f"{shorten(word)}: begins with a long dash, which {command.tool} takes for a file"
+            problems.error(command.place, what, "write a hyphen: -")
+            continue
         if row is None and word[0] != "-":
             targets.append(word)
             continue
@@ -166,9 +175,10 @@ class _Reader:
     def settings(self) -> CommandSettings:
         """All but the targets."""
         settings = self._sqlio() if self._command.tool == "sqlio" else self._diskspd()
-        for name, least in (("size_bytes", 1), ("outstanding", 1), ("threads", 1), ("duration_s", 1)):
-            if getattr(settings, name) < least:
-                self._error(f"{name.removesuffix('_bytes').removesuffix('_s')} 0", "write 1 or more")
+        for name in ("size_bytes", "outstanding", "threads", "duration_s"):
+            if getattr(settings, name) < 1:
+                what = f"{name.removesuffix('_bytes').removesuffix('_s')} 0"
+                self._error(what + (": no load is made" if name == "duration_s" else ""), "write 1 or more")
         return settings
 
     def _sqlio(self) -> CommandSettings:
@@ -187,12 +197,13 @@ class _Reader:
         return CommandSettings(
             command=self._command,
             size_bytes=self._number("size_kib", 2) << 10,
-            outstanding=self._number("outstanding", 1),
+            outstanding=max(self._number("outstanding", 1), 1),  # with -o0 a thread waits for each I/O
             threads=self._number("threads", 1),
             duration_s=self._number("duration_s", 30),
             warmup_s=0,
             read_percent=self._percent("read_percent", 0 if direction == "W" else 100),
             random_percent=100 if order == "random" else 0,
+            base_bytes=self._number("start_block", 0) * (self._number("size_kib", 2) << 10),
             direct=caching in ("N", "H"),
             durable_writes=caching in ("N", "S"),
         )
@@ -209,11 +220,13 @@ class _Reader:
         if "parallel" in self._values and self._number("outstanding", 2) > 1:
             self._error("-p is not supported: I/Os in flight go to different places", "write -o1 with it")
         data = self._data()
+        threads = self._number("all_threads", self._number("threads", 1))
+        burst = self._number("burst", 0)
         return CommandSettings(
             command=self._command,
             size_bytes=self._block_bytes,
             outstanding=self._outstanding(),
-            threads=self._number("all_threads", self._number("threads", 1)),
+            threads=threads,
             duration_s=self._number("duration_s", 10),
             warmup_s=self._number("warmup_s", 5),
             read_percent=100 - write_percent,
@@ -230,7 +243,7 @@ class _Reader:
             direct=bool({"h", "u"} & caching),
             durable_writes=bool({"h", "w"} & caching),
             rate_iops=self._rate(),
-            burst=self._number("burst", 0),
+            burst=max(burst // max(threads, 1), 1) if burst else 0,
             pause_s=self._number("pause_ms", 0) / 1000,
             compresses="random_data" not in self._values and not data,
             seed=self._number("seed", 1) if self._values.get("seed") else int("seed" in self._values),
@@ -306,9 +319,10 @@ class _Reader:
         text = self._values.get(key)
         if text is None:
             return default
-        if re.fullmatch(r"\d{1,9}", text):
+        if re.fullmatch(r"\d{1,10}", text) and int(text) <= _WHOLE_MAX:
             return int(text)
-        self._error(f"{key.replace('_', ' ')} {shorten(text)!r}: no whole number", "write digits")
+        what = f"more than {_WHOLE_MAX:,}" if re.fullmatch(r"\d+", text) else "no whole number"
+        self._error(f"{key.replace('_', ' ')} {shorten(text)!r}: {what}", "write digits")
         return default or 1
 
     def _percent(self, key: str, default: int) -> int:
@@ -384,12 +398,18 @@ def _targets(
         targets = list(_of_parameter_file(command, values["parameter_file"], problems))
         if words:
             problems.error(place, f"sqlio: {shorten(words[0])} beside -F", "name targets in one place")
+        if "drives" in values or "raw_drives" in values:
+            problems.notice(place, "-d and -R have no effect beside -F: the parameter file names the targets")
     else:
         drives = [f"{letter}:" for letter in re.sub(r"[,:\s]", "", values.get("drives", ""))]
         raw = [f"{one}:" if one.isalpha() else f"#{one}" for one in _listed(values.get("raw_drives", ""))]
         files = (
-            [drive + word for drive in drives for word in words or ["\\testfile.dat"]] if drives else words
+            [drive + word for drive in drives for word in words or ["\\" + _DEFAULT_FILE]]
+            if drives
+            else words
         )
+        if command.tool == "sqlio" and not (files or raw):
+            files = [_DEFAULT_FILE]
         targets = [CommandTarget(text, place) for text in (*files, *raw)]
         if command.weights:
             weighed = zip(targets, command.weights, strict=True)
@@ -412,8 +432,7 @@ def _listed(text: str) -> list[str]:
 
 def _of_parameter_file(command: CommandLine, name: str, problems: Problems) -> Iterator[CommandTarget]:
     """Lines of sqlio's parameter file: path, threads, CPU mask, size in MB."""
-    folder = Path(command.place.path).parent if command.place.line else Path()
-    path = folder / name.replace("\\", "/")
+    path = file_of(command.place, name, problems)
     try:
         lines = text_of(path, read_bytes(path)).splitlines()
     except UserError as error:
@@ -422,13 +441,18 @@ def _of_parameter_file(command: CommandLine, name: str, problems: Problems) -> I
     for number, line in enumerate(lines, start=1):
         place = SourceLocation(str(path), number)
         found = re.fullmatch(
-            r'\s*("[^"]+"|\S+)\s+(\d{1,5})(?:\s+(\S+))?(?:\s+(\d{1,9}))?\s*', line.partition("#")[0]
+            r'\s*("[^"]+"|\S+)\s+(\d{1,5})(?:\s+(\S+))?(?:\s+(\d{1,9}))?\s*', _without_comment(line)
         )
         if found is not None:
             size = int(found[4]) << 20 if found[4] else None
             yield CommandTarget(found[1].strip('"'), place, int(found[2]) or 1, size)
-        elif line.partition("#")[0].strip():
+        elif _without_comment(line).strip():
             problems.error(place, f"{shorten(line)}: no target", "write path, threads, mask, and size in MB")
+
+
+def _without_comment(line: str) -> str:
+    """A line of a parameter file up to `#`, or to the `*` of a comment behind its size."""
+    return re.split(r"#|\s\*", line, maxsplit=1)[0]
 
 
 def _check(settings: CommandSettings, problems: Problems) -> None:

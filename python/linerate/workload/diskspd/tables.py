@@ -80,7 +80,7 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("diskspd", "W", ValueForm.NUMBER, "warmup_s", "warm-up (5)"),
     _none("diskspd", "C", "the load ends with the measured time"),
     _does("diskspd", "g", ValueForm.ANYTHING, "rate", "rate per thread and target: bytes/ms, or I/Os/s with `i`"),
-    _does("diskspd", "i", ValueForm.NUMBER, "burst", "I/Os of a burst; with `-j`"),
+    _does("diskspd", "i", ValueForm.NUMBER, "burst", "I/Os of a burst of all threads of a target; with `-j`"),
     _does("diskspd", "j", ValueForm.NUMBER, "pause_ms", "pause between bursts; with `-o1`"),
     _does("diskspd", "S", ValueForm.LETTERS, "caching", "`h`, `u`: past the cache; `h`, `w`: written through"),
     _does("diskspd", "h", ValueForm.NOTHING, "uncached", "as `-Sh`"),
@@ -109,7 +109,7 @@ OPTIONS: tuple[CommandOption, ...] = (
     _does("sqlio", "s", ValueForm.NUMBER, "duration_s", "measured time (30)"),
     _does("sqlio", "f", ValueForm.ANYTHING, "order", "`random`, `sequential` or `1` (the same); stripes are refused"),
     _does("sqlio", "b", ValueForm.NUMBER, "size_kib", "size of an I/O in KiB (2)"),
-    _does("sqlio", "o", ValueForm.NUMBER, "outstanding", "I/Os in flight per thread and file (1)"),
+    _does("sqlio", "o", ValueForm.NUMBER, "outstanding", "I/Os in flight per thread and file (0: one)"),
     _does("sqlio", "t", ValueForm.NUMBER, "threads", "threads per file (1)"),
     _does("sqlio", "B", ValueForm.LETTERS, "caching", "`N` (default), `H`: past the cache; `N`, `S`: durable; `Y`"),
     _does("sqlio", "F", ValueForm.ANYTHING, "parameter_file", "files with their threads and sizes in MB"),
@@ -122,8 +122,10 @@ OPTIONS: tuple[CommandOption, ...] = (
     _none("sqlio", "m", "kind of the buffers"),
     _none("sqlio", "U", "counts CPU time, which is always kept"),
     _refused("sqlio", "q", "write data from a file is not made"),
-    _refused("sqlio", "S", "a start time is not kept"),
-    _refused("sqlio", "v", "I/O by vectors of Windows is not made"),
+    _does("sqlio", "S", ValueForm.NUMBER, "start_block", "first block of the file that is used (0)"),
+    _refused("sqlio", "v", "blocks as in version 1.1.1 are not made"),
+    _none("sqlio", "64", "operations of memory"),
+    _none("sqlio", "D", "messages for its authors"),
 )  # fmt: skip
 
 EXCLUSIVE: tuple[tuple[str, str], ...] = (

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from linerate.errors import UserError
 from linerate.workload.diskspd.lexer import CommandLine
+from linerate.workload.diskspd.paths import file_of
 from linerate.workload.diskspd.profile import read_profile
 from linerate.workload.diskspd.tables import option_of
 from linerate.workload.problems import Problems, shorten
@@ -72,9 +72,8 @@ def _of_profile(command: CommandLine, problems: Problems) -> Iterator[CommandLin
 
 
 def _spans(command: CommandLine, name: str, problems: Problems) -> Iterator[CommandLine]:
-    folder = Path(command.place.path).parent if command.place.line else Path()
     try:
-        yield from read_profile(folder / name.replace("\\", "/"), problems)
+        yield from read_profile(file_of(command.place, name, problems), problems)
     except UserError as error:
         problems.error(command.place, f"-X{name}: {error.message}", error.hint)
 
