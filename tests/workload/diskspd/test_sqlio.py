@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,20 @@ def test_a_parameter_file_that_names_itself_is_a_target_like_others(
     (tmp_path / "param.txt").write_text("-Fparam.txt\nparam.txt 2\n")
     with pytest.raises(UserError, match=r"param.txt:1: -Fparam.txt: no target"):
         script("sqlio -kR -frandom -Fparam.txt\n")
+
+
+@pytest.mark.parametrize("option", ["-kR -frandom -F", "-X"])
+def test_a_pipe_is_not_waited_for(option: str, script: ReadScript) -> None:
+    os.mkfifo("pipe")
+    tool = "diskspd" if option == "-X" else "sqlio"
+    with pytest.raises(UserError, match=r"t.cmd:1: .*pipe: not a file"):
+        script(f"{tool} {option}pipe\n")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "C:\\" + "x" * 300, "p\xfcx"])
+def test_a_parameter_file_that_cannot_be_is_refused(name: str, script: ReadScript) -> None:
+    with pytest.raises(UserError, match=r"t.cmd:1: -F"):
+        script(f"sqlio -kR -frandom -F{name}\n")
 
 
 def test_a_bad_parameter_file_names_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

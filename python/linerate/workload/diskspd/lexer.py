@@ -7,12 +7,14 @@ replaced. A word whose value only a running script would know is refused.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linerate.errors import UserError
 from linerate.workload.diskspd.blocks import ScriptBlocks
 from linerate.workload.diskspd.tables import ToolName
 from linerate.workload.problems import Problems, SourceLocation, shorten
@@ -110,8 +112,10 @@ def read_commands(path: Path, substitutions: Mapping[str, str], problems: Proble
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a file. Raises UserError if it cannot be read or is too large."""
+    """All of a file. Raises UserError if it cannot be read, is a pipe or a device, or is too large."""
     unreadable, too_large = "name a file that can be read", "name a script or a profile"
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise UserError(f"{path}: not a file", unreadable)  # a pipe would be waited for
     return read_content(path, FILE_BYTES_MAX, unreadable=unreadable, too_large=too_large)
 
 

@@ -6,6 +6,7 @@ is looked for beside the script.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path, PureWindowsPath
 
@@ -19,10 +20,10 @@ def file_of(place: SourceLocation, name: str, problems: Problems) -> Path:
     """The path of the file that a command at `place` names. It need not exist; a notice says which other file it is."""
     folder = Path(place.path).parent if place.line else Path()
     written = folder / name.replace("\\", "/")
-    if written.exists():
+    if os.path.exists(written):
         return written
     wanted = folder / PureWindowsPath(name).name if _ON_DRIVE.match(name) else written
-    found = wanted if wanted.exists() else _in_other_case(wanted)
+    found = wanted if os.path.exists(wanted) else _in_other_case(wanted)
     if found is None:
         return wanted
     if wanted != written:
