@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -26,16 +26,17 @@ def load_workload(
     substitutions: Mapping[str, str] | None = None,
     lenient: Lenient = "auto",
     overrides: Overrides | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> RunPlan:
     """The plan of a workload file or a trace, of several vdbench files read as one, of the words of a command of
     diskspd or sqlio, or of a preset.
 
     `substitutions` are name=value pairs: vdbench's for `$name`, fio's for `${name}`, a script's for `%name%`.
     `lenient` says how a vdbench file is read: True forgives blanks after commas and the like with a warning each,
-    False reads exactly as vdbench does, "auto" is lenient only for a file that shows these patterns. Raises
-    UserError.
+    False reads exactly as vdbench does, "auto" is lenient only for a file that shows these patterns. `tell` hears how
+    much of a long trace was read, 0 to 1. Raises UserError.
     """
-    plan = _loaded(source, substitutions, lenient, overrides)
+    plan = _loaded(source, substitutions, lenient, overrides, tell)
     is_trace = any(run.trace is not None for run in plan.steps())
     if overrides is not None and not is_trace:
         for option, value in (
@@ -54,6 +55,7 @@ def _loaded(
     substitutions: Mapping[str, str] | None,
     lenient: Lenient,
     overrides: Overrides | None,
+    tell: Callable[[float], None] | None,
 ) -> RunPlan:
     if not isinstance(source, str | Path) and source and is_command(source):
         _refuse_substitutions(substitutions, str(source[0]))
@@ -88,7 +90,7 @@ def _loaded(
         from linerate.workload.trace.load import load_trace  # arrays take time to import
 
         _refuse_substitutions(substitutions, str(paths[0]))
-        return load_trace(paths[0], kind, overrides=overrides)
+        return load_trace(paths[0], kind, overrides=overrides, tell=tell)
     if kind == "fio":
         return load_fio(paths[0], substitutions=substitutions, overrides=overrides)
     if kind == "iometer":

@@ -165,3 +165,20 @@ def test_every_device_needs_a_target(tmp_path: Path) -> None:
 def test_a_time_scale_is_for_traces(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--time-scale"):
         load_workload("dell-nic", overrides=Overrides(luns=LunMap({"*": "null:8g"}), trace_time_scale=0.5))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_reading_of_a_long_trace_is_told(tmp_path: Path, packed: bool) -> None:
+    text = "".join(f"128166372003061629,usr,0,Read,{4096 * at},4096,9\n" for at in range(120_000)).encode()
+    path = tmp_path / "long.csv"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    told: list[float] = []
+    overrides = Overrides(luns=LunMap({"*": "null:8g"}))
+    (run,) = load_workload(path, overrides=overrides, tell=told.append).steps()
+    assert run.trace is not None
+    assert run.trace.ios == 120_000
+    assert len(told) == 2
+    assert 0 < told[0] < told[1] <= 1
+    assert told[0] == pytest.approx(50 / 120, abs=0.1)
+    load_workload(path, overrides=overrides, tell=told.append)
+    assert len(told) == 2, "a trace that was read is kept"

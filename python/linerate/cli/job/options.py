@@ -12,6 +12,7 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from linerate.cli.job.fit import Fitted, fitted_targets
+from linerate.cli.job.reading import telling_of_reading
 from linerate.errors import UserError, fault_text
 from linerate.quantity import SIZE_FORM, parse_size
 from linerate.results import WorkloadSource
@@ -72,9 +73,14 @@ class Asked:
 
     def plan(self, lenient: Lenient, overrides: Overrides) -> RunPlan:
         """Its runs, with these changes. Raises UserError."""
-        return load_workload(
-            self.source, substitutions=self.substitutions, lenient=lenient, overrides=overrides
-        )
+        with telling_of_reading(" ".join(self.files)) as tell:
+            return load_workload(
+                self.source,
+                substitutions=self.substitutions,
+                lenient=lenient,
+                overrides=overrides,
+                tell=tell,
+            )
 
     def workload_source(self) -> WorkloadSource:
         """For the manifest: the name, and the text as it was; of a trace, which may be very large, the name only."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from linerate.errors import HostError, UserError
 
 GZIP = b"\x1f\x8b"
+Tell = Callable[[float], None]
+"""Hears the share of a file that was read, 0 to 1."""
+_TOLD_EVERY = 50_000
+"""Lines."""
 LINE_BYTES_MAX = 65_536
 """A longer line is no line of a trace."""
 
@@ -27,17 +32,21 @@ def head_of(path: Path, size_bytes: int) -> bytes:
         return head
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbers, from 1, and texts of all lines that are not empty, without blanks around them.
+def lines_of(path: Path, tell: Tell | None = None) -> Iterator[tuple[int, str]]:
+    """Numbers, from 1, and texts of all lines that are not empty, without blanks around them. `tell` hears now and then
+    how much of the file was read.
 
     Raises UserError for a line that is too long, for text that is not UTF-8 and for a damaged archive, and HostError
     for a file that cannot be read.
     """
     number = 0
     try:
-        with _opened(path) as file:
+        with path.open("rb") as stored, _unpacked(stored) as file:
+            size_bytes = max(os.fstat(stored.fileno()).st_size, 1)
             while raw := file.readline(LINE_BYTES_MAX + 1):
                 number += 1
+                if tell is not None and number % _TOLD_EVERY == 0:
+                    tell(min(stored.tell() / size_bytes, 1.0))
                 if len(raw) > LINE_BYTES_MAX:
                     what = f"{path}:{number}: a line of more than {LINE_BYTES_MAX:,} bytes"
                     raise UserError(what, "a trace has one I/O on each line")
@@ -56,7 +65,6 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
 
 
-def _opened(path: Path) -> IO[bytes]:
-    with path.open("rb") as file:
-        is_packed = file.read(len(GZIP)) == GZIP
-    return gzip.open(path, "rb") if is_packed else path.open("rb")  # type: ignore[return-value]
+def _unpacked(stored: BufferedReader) -> BufferedReader | gzip.GzipFile:
+    is_packed = stored.peek(len(GZIP)).startswith(GZIP)
+    return gzip.GzipFile(fileobj=stored, mode="rb") if is_packed else stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -23,7 +24,7 @@ from linerate.workload.spec import (
 )
 from linerate.workload.trace.blkparse import read_blkparse
 from linerate.workload.trace.iolog import read_iolog
-from linerate.workload.trace.lines import lines_of
+from linerate.workload.trace.lines import Tell, lines_of
 from linerate.workload.trace.recognise import TraceForm
 from linerate.workload.trace.records import (
     BLOCK_BYTES,
@@ -50,11 +51,15 @@ _TAIL, _TAIL_S = 1.1, 10.0
 """A replay that falls behind gets so much more time."""
 
 
-def load_trace(path: Path, form: TraceForm, *, overrides: Overrides | None = None) -> RunPlan:
-    """The plan of a trace. Raises UserError with the line that is wrong, or with each device without a target."""
+def load_trace(
+    path: Path, form: TraceForm, *, overrides: Overrides | None = None, tell: Tell | None = None
+) -> RunPlan:
+    """The plan of a trace; `tell` hears how much was read. Raises UserError with the line that is wrong, or with each
+    device without a target."""
     wanted = overrides or Overrides()
     stat = path.stat()
-    trace = _compiled(path.resolve(), form, (stat.st_mtime_ns, stat.st_size, stat.st_ino))
+    version = stat.st_mtime_ns, stat.st_size, stat.st_ino
+    trace = _compiled(_TraceFile(path.resolve(), form, version, tell))
     problems = Problems()
     whole = SourceLocation(str(path), 0)
     named = {f"d{nth}": device for nth, device in enumerate(trace.devices, 1)}
@@ -94,13 +99,23 @@ def load_trace(path: Path, form: TraceForm, *, overrides: Overrides | None = Non
     return wanted.apply(RunPlan(path.stem, [PlanStep(run)], problems.notices))
 
 
+@dataclass(frozen=True, slots=True)
+class _TraceFile:
+    """A file as it was: `version` changes when the file does. Who hears of the reading makes no other one of it."""
+
+    path: Path
+    form: TraceForm
+    version: tuple[int, int, int]
+    tell: Tell | None = field(compare=False)
+
+
 @lru_cache(maxsize=2)
-def _compiled(path: Path, form: TraceForm, version: tuple[int, int, int]) -> CompiledTrace:
-    """The compiled trace of a file; `version` changes when the file does."""
-    records = Records()
+def _compiled(file: _TraceFile) -> CompiledTrace:
+    """The compiled trace of a file."""
+    path, records = file.path, Records()
     reached = 0
     try:
-        for number in _READERS[form](lines_of(path), records):
+        for number in _READERS[file.form](lines_of(path, file.tell), records):
             reached = number
             if len(records.devices) > _DEVICES_MAX:
                 raise RecordError(f"more than {_DEVICES_MAX:,} devices; cut the trace")
