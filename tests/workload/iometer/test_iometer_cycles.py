@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from linerate.cli.job.where import Where
+from linerate.cluster.deal import deal
 from linerate.workload import RunPlan
 
 from .conftest import ReadIcf, refusal
@@ -100,6 +102,51 @@ CYCLES = {
     ),
     "NORMAL": ({}, [("", "a3 b1 c2")]),
 }
+
+
+OF_MANAGERS = {
+    "CYCLE_TARGETS": ({"disk_cycling": "1 2 LINEAR"}, ["a1 b1 x1", "a3 b1 x2"]),
+    "CYCLE_WORKERS": ({"worker_cycling": "1 1 LINEAR"}, ["a3 x2", "a3 b1 x2"]),
+    "INCREMENT_TARGETS_PARALLEL": ({"disk_cycling": "1 1 LINEAR"}, ["a1 x1", "a2 x2", "a3 x2", "a3 b1 x2"]),
+    "INCREMENT_TARGETS_SERIAL": ({"disk_cycling": "3 2 LINEAR"}, ["a3", "a3 b1 x1", "a3 b1 x2"]),
+    "CYCLE_WORKERS_AND_TARGETS": (
+        {"worker_cycling": "1 1 LINEAR", "disk_cycling": "1 2 LINEAR"},
+        ["a1 x1", "a3 x2", "a1 b1 x1", "a3 b1 x2"],
+    ),
+    "CYCLE_OUTSTANDING_IOS": ({"depth_cycling": "1 2 1 LINEAR"}, ["a3 b1 x2", "a3 b1 x2"]),
+    "CYCLE_OUTSTANDING_IOS_AND_TARGETS": (
+        {"disk_cycling": "1 2 LINEAR", "depth_cycling": "1 1 1 LINEAR"},
+        ["a1 b1 x1", "a3 b1 x2"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_MANAGERS)
+def test_each_manager_goes_through_its_own_workers(icf: ReadIcf, name: str) -> None:
+    settings, expected = OF_MANAGERS[name]
+    second = (Work("x", targets=("p", "q")),)
+    plan = icf(Icf(workers=WORKERS[:2], more_managers=(second,), test=name, **settings))
+    found = [text.replace("HOST1 ", "").replace("HOST2 ", "") for _, text in shapes(plan)]
+    assert found == expected
+
+
+def test_a_host_without_targets_in_a_run_has_no_part(icf: ReadIcf) -> None:
+    second = (Work("x", targets=("p",)),)
+    plan = icf(
+        Icf(
+            workers=WORKERS[:1],
+            more_managers=(second,),
+            test="INCREMENT_TARGETS_SERIAL",
+            disk_cycling="3 1 LINEAR",
+        )
+    )
+    where = Where.of(None, "load1,load2", None, None, None).of_plan(plan)
+    assert where.hosts is not None
+    assert where.hosts.dealt is not None
+    dealt = where.hosts.dealt
+    first, last = (deal(run.spec, dealt)[0] for run in plan.steps())
+    assert set(first) == {"HOST1"}
+    assert set(last) == {"HOST1", "HOST2"}
 
 
 @pytest.mark.parametrize("name", CYCLES)

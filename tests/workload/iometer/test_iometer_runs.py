@@ -207,10 +207,6 @@ REFUSED = {
         Icf(workers=(Work(kind="NETWORK,TCP"),)),
         "worker Worker 1: NETWORK is not supported",
     ),
-    "several managers in a cycle": (
-        Icf(more_managers=((Work(),),), test="CYCLE_TARGETS"),
-        "2 managers with targets (HOST1 and HOST2): 'Test Type CYCLE_TARGETS is not supported",
-    ),
     "connections without a transaction": (
         Icf(workers=(Work(transactions=0),)),
         "0 transactions per connection are not supported",

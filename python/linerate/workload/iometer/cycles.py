@@ -2,11 +2,13 @@
 
 From the source of Iometer 1.1.0 (GalileoView.cpp): a cycle goes on as long as its number brings more targets in. The
 numbers are start, start+step, start+2*step, .. or start, start*step, start*step^2, ..; a step of 1 always adds. In
-CYCLE_WORKERS_AND_TARGETS the step of the workers decides that for the targets too.
+CYCLE_WORKERS_AND_TARGETS the step of the workers decides that for the targets too. Each manager goes through its own
+workers at the same time; INCREMENT_TARGETS_SERIAL goes through those of all managers, one after the other.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -37,19 +39,24 @@ def cycles_of(setup: IcfSetup) -> Sequence[Cycling]:
     return used
 
 
-def shapes(setup: IcfSetup, counts: Sequence[int]) -> Iterator[RunShape]:
-    """The runs of one access specification in order. counts: targets of each worker that takes part."""
+def shapes(setup: IcfSetup, counts: Sequence[int], managers: Sequence[int]) -> Iterator[RunShape]:
+    """The runs of one access specification in order. counts: targets of each worker that takes part, in the order of
+    the file; managers: the number of its manager."""
     match setup.kind.name:
         case "CYCLE_TARGETS":
             yield from _more_targets(setup.targets, counts)
         case "CYCLE_WORKERS":
-            for number, used in _growing(setup.workers, lambda number: _first(counts, number)):
+            for number, used in _growing(setup.workers, lambda number: _first(counts, managers, number)):
                 yield RunShape(used, loops=(("workers", str(number)),))
-        case "INCREMENT_TARGETS_PARALLEL" | "INCREMENT_TARGETS_SERIAL":
-            for number, used in _growing(setup.targets, lambda number: _one_after_other(counts, number)):
+        case "INCREMENT_TARGETS_PARALLEL":
+            for number, used in _growing(setup.targets, lambda number: _down(counts, managers, number)):
+                yield RunShape(used, loops=(("targets", str(number)),))
+        case "INCREMENT_TARGETS_SERIAL":
+            as_one = [0] * len(counts)
+            for number, used in _growing(setup.targets, lambda number: _down(counts, as_one, number)):
                 yield RunShape(used, loops=(("targets", str(number)),))
         case "CYCLE_WORKERS_AND_TARGETS":
-            for number, used in _growing(setup.workers, lambda number: _first(counts, number)):
+            for number, used in _growing(setup.workers, lambda number: _first(counts, managers, number)):
                 adds = setup.targets.step == 1 or setup.workers.step == 1
                 for shape in _more_targets(setup.targets, used, adds=adds):
                     yield RunShape(shape.targets, loops=(("workers", str(number)), *shape.loops))
@@ -95,15 +102,21 @@ def _more_depth(cycling: Cycling, shape: RunShape) -> Iterator[RunShape]:
         yield RunShape(shape.targets, depth, (*shape.loops, ("outstanding", str(depth))))
 
 
-def _first(counts: Sequence[int], number: int) -> tuple[int, ...]:
-    """All targets of the first workers."""
-    return tuple(count if place < number else 0 for place, count in enumerate(counts))
-
-
-def _one_after_other(counts: Sequence[int], number: int) -> tuple[int, ...]:
-    """The first targets, worker by worker."""
+def _first(counts: Sequence[int], managers: Sequence[int], number: int) -> tuple[int, ...]:
+    """All targets of the first workers of each manager."""
+    taken: Counter[int] = Counter()
     used = []
-    for count in counts:
-        used.append(min(count, number))
-        number -= used[-1]
+    for count, manager in zip(counts, managers, strict=True):
+        used.append(count if taken[manager] < number else 0)
+        taken[manager] += 1
+    return tuple(used)
+
+
+def _down(counts: Sequence[int], managers: Sequence[int], number: int) -> tuple[int, ...]:
+    """The first targets of each manager, worker by worker."""
+    left = dict.fromkeys(managers, number)
+    used = []
+    for count, manager in zip(counts, managers, strict=True):
+        used.append(min(count, left[manager]))
+        left[manager] -= used[-1]
     return tuple(used)

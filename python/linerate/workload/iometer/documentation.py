@@ -81,9 +81,9 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a worker that wri
   as in Iometer. A file or a device is closed and opened; to close a disk sends no command to a LUN, so its session
   stays. Several such workers on one target have a volume each. How long opening takes is not measured.
 - **Managers.** The workers of all managers make their load on this host, at the same time. Their disks are numbered
-  on: `PHYSICALDRIVE:1` of the second manager is another disk than that of the first. With several managers that have
-  targets, `NORMAL` and `CYCLE_OUTSTANDING_IOS` are accepted. With `--hosts` as many hosts as managers make the load:
-  the first that of the first manager, and so on; of a file with one manager every host does all of it.
+  on: `PHYSICALDRIVE:1` of the second manager is another disk than that of the first. With `--hosts` as many hosts as
+  managers make the load: the first that of the first manager, and so on; of a file with one manager every host does
+  all of it.
 - **Errors** of I/Os are counted, and the run goes on, as in Iometer.
 
 ## Test types

@@ -22,8 +22,6 @@ from linerate.workload.problems import Problems, shorten
 from linerate.workload.spec import RunSpec
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
-_ANY_MANAGERS = ("NORMAL", "CYCLE_OUTSTANDING_IOS")
-"""Test types whose runs are the same for each manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def steps_of(
 ) -> list[PlanStep]:
     """The steps in order; empty after a problem was noted."""
     active = _active(managers)
-    _check_managers(active, setup, problems)
+    _check_managers(active, problems)
     if not _has_times(setup, overrides, problems) or problems.errors:
         return []
     rows = list(_rows(active, specifications, setup, problems))
@@ -85,16 +83,12 @@ def _active(managers: Sequence[IcfManager]) -> list[IcfManager]:
     return [one for one in managers if any(worker.targets for worker in one.workers)]
 
 
-def _check_managers(active: Sequence[IcfManager], setup: IcfSetup, problems: Problems) -> None:
+def _check_managers(active: Sequence[IcfManager], problems: Problems) -> None:
     """The workers of several managers all make their load here, side by side."""
     if len(active) < 2:
         return
     names = " and ".join(shorten(one.name) for one in active[:2])
     shown = f"{len(active)} managers with targets ({names})"
-    if setup.kind.name not in _ANY_MANAGERS:
-        what = f"{shown}: 'Test Type {setup.kind.name} is not supported: it goes through managers too"
-        problems.error(active[1].place, what, f"write {' or '.join(_ANY_MANAGERS)}, or keep one manager")
-        return
     what = (
         f"{shown}: this host makes the load of all, or as many --hosts do; each manager has disks of its own"
     )
@@ -168,7 +162,8 @@ def _runs(
     setup: IcfSetup, rows: Sequence[Sequence[Assignment]]
 ) -> Iterator[tuple[Sequence[Assignment], RunShape]]:
     for row in rows:
-        for shape in shapes(setup, [len(_targets(one.worker)) for one in row]):
+        counts = [len(_targets(one.worker)) for one in row]
+        for shape in shapes(setup, counts, [one.worker.manager for one in row]):
             yield row, shape
 
 

@@ -270,12 +270,10 @@ FIELDS = (
 TESTS = (
     IcfTest("NORMAL", 0, "all targets of all workers"),
     IcfTest("CYCLE_TARGETS", 1, "more and more targets of each worker"),
-    IcfTest("CYCLE_WORKERS", 2, "more and more workers with all their targets"),
+    IcfTest("CYCLE_WORKERS", 2, "more and more workers of each manager with all their targets"),
     IcfTest("INCREMENT_TARGETS_PARALLEL", 3, "more and more targets: first those of the first worker"),
-    IcfTest("INCREMENT_TARGETS_SERIAL", 4, "the same; it differs with several managers only"),
-    IcfTest(
-        "CYCLE_WORKERS_AND_TARGETS", 5, "more and more workers, and for each number of them more targets"
-    ),
+    IcfTest("INCREMENT_TARGETS_SERIAL", 4, "the same, but first those of the first manager"),
+    IcfTest("CYCLE_WORKERS_AND_TARGETS", 5, "as CYCLE_WORKERS, and for each number of them more targets"),
     IcfTest("CYCLE_OUTSTANDING_IOS", 6, "all targets, with more and more I/Os in flight on each"),
     IcfTest(
         "CYCLE_OUTSTANDING_IOS_AND_TARGETS",
