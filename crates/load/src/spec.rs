@@ -451,6 +451,9 @@ pub struct StrideSpec {
     pub min_bytes: u64,
     /// At most.
     pub max_bytes: u64,
+    /// Behind the end it begins one I/O further than before, so many times; then at the start again.
+    #[serde(default = "one")]
+    pub passes: u32,
 }
 
 /// A pause of a slot, as of a user who looks at an answer before the next request.

@@ -333,6 +333,8 @@ class ByteSpan(FrozenSpec):
 
     min_bytes: NonNegativeInt
     max_bytes: PositiveInt
+    passes: PositiveInt = 1
+    """Behind the end it begins one I/O further than before, so many times; then at the start again."""
 
 
 class VolumeRegion(FrozenSpec):

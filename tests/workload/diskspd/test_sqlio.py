@@ -31,6 +31,58 @@ def test_the_first_block() -> None:
     assert volume.first_byte == 2 * MIB
 
 
+@pytest.mark.parametrize(
+    ("options", "firsts", "skip_blocks", "passes", "used_blocks"),
+    [
+        ("-t2", (0, 32), 63, 32, 4096),
+        ("-t1 -i10", (0,), 63, 64, 640),
+        ("-f4 -t4 -i8", (0, 1, 2, 3), 3, 1, 32),
+        ("-f4 -t2 -i8 -S10", (10, 12), 3, 2, 32),
+    ],
+)
+def test_stripes(
+    options: str, firsts: tuple[int, ...], skip_blocks: int, passes: int, used_blocks: int
+) -> None:
+    size = 8 << 10
+    plan = command(f"sqlio -kR -b8 -o3 {options} x")
+    spec = only_run(plan)
+    assert tuple(volume.first_byte // size for volume in spec.volumes) == firsts
+    ends = {volume.first_byte + (volume.size_bytes or 0) for volume in spec.volumes}
+    assert ends == {(firsts[0] + used_blocks) * size}
+    assert {volume.outstanding for volume in spec.volumes} == {3}
+    (stream,) = spec.streams
+    assert stream.stride is not None
+    assert (stream.stride.min_bytes, stream.stride.max_bytes) == (skip_blocks * size,) * 2
+    assert stream.stride.passes == passes
+    assert any("again and again" in notice.message for notice in plan.warnings)
+
+
+def test_stripes_of_one_block_are_sequential() -> None:
+    spec = only_run(command("sqlio -kR -b64 -f1 x"))
+    assert (spec.volumes[0].size_bytes, spec.streams[0].stride, spec.streams[0].random_percent) == (
+        4 * MIB,
+        None,
+        0,
+    )
+    assert only_run(command("sqlio -kR -b64 -f1 -i2000000 x")).volumes[0].size_bytes is None
+
+
+def test_threads_of_a_parameter_file_share_a_stripe(script: ReadScript, tmp_path: Path) -> None:
+    (tmp_path / "p.txt").write_text("d:\\x.dat 4 0x0 100\ne:\\x.dat 4 0x0 1\n")
+    spec = only_run(script("sqlio -kR -b64 -f8 -Fp.txt\n"))
+    assert len(spec.volumes) == 8
+    sizes = {volume.first_byte + (volume.size_bytes or 0) for volume in spec.volumes}
+    assert sizes == {MIB, 32 * MIB}, "a file that is smaller ends the stripes"
+    (tmp_path / "p.txt").write_text("d:\\x.dat 4\ne:\\x.dat 2\n")
+    with pytest.raises(UserError, match="-f64 with files of 2 and of 4 threads is not supported"):
+        script("sqlio -kR -Fp.txt\n")
+
+
+def test_a_blank_before_a_number(script: ReadScript) -> None:
+    (volume,) = only_run(script('sqlio -kR -frandom "-o 8" -t2 x\n')).volumes
+    assert volume.outstanding == 16
+
+
 def test_options_without_a_load() -> None:
     assert only_run(command("sqlio -kR -frandom -64 -D11 -s7 x")).elapsed_s == 7
 

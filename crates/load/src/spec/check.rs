@@ -259,6 +259,7 @@ impl StreamSpec {
         )?;
         let ordered = self.stride.is_none_or(|stride| stride.min_bytes <= stride.max_bytes);
         require(ordered, &format!("{key}.stride"), "min_bytes is larger than max_bytes")?;
+        self.check_passes(key)?;
         self.check_of_fio(key)?;
         self.dedup.map_or(Ok(()), |dedup| dedup.check(&format!("{key}.dedup")))?;
         self.check_trace(key)?;
@@ -274,6 +275,21 @@ impl StreamSpec {
 }
 
 impl StreamSpec {
+    /// Passes of a stride that begin one after the other fill what the stride skips.
+    fn check_passes(&self, key: &str) -> Result<(), SpecError> {
+        let Some(stride) = self.stride.filter(|stride| stride.passes != 1) else { return Ok(()) };
+        let fills = u64::from(stride.passes) * u64::from(self.largest_io_bytes()) <= u64::MAX / 2
+            && stride.passes > 0
+            && stride.min_bytes == stride.max_bytes
+            && self.cursors == 1
+            && self.random_percent >= 100.0
+            && !self.separate_directions
+            && !self.is_finite();
+        let what =
+            "at least 1; more only of a stride of one length, of a stream without an end, with one cursor";
+        require(fills, &format!("{key}.stride.passes"), what)
+    }
+
     /// What only job files of fio ask for.
     fn check_of_fio(&self, key: &str) -> Result<(), SpecError> {
         self.write_sizes.as_ref().map_or(Ok(()), |sizes| sizes.check(&format!("{key}.write_sizes")))?;

@@ -7,7 +7,7 @@ mod area;
 mod distribution;
 
 use super::rng::{Chance, Rng};
-use crate::spec::{RangeUnit, StreamSpec};
+use crate::spec::{RangeUnit, StreamSpec, StrideSpec};
 use area::Area;
 use distribution::Distribution;
 
@@ -22,7 +22,9 @@ pub(crate) struct Address {
     distribution: Option<Box<Distribution>>,
     hit: Option<Hit>,
     jump: Chance,
-    stride: Option<(u64, u64)>,
+    stride: Option<StrideSpec>,
+    /// Passes of the stride that have ended, of those that begin one after the other.
+    pass: u32,
     align: Option<u64>,
     block: u64,
     stop_at_end: bool,
@@ -97,7 +99,8 @@ impl Address {
             distribution,
             hit,
             jump: Chance::percent(if spec.stop_at_end { 0.0 } else { spec.random_percent }),
-            stride: spec.stride.map(|stride| (stride.min_bytes, stride.max_bytes)),
+            stride: spec.stride,
+            pass: 0,
             align: spec.align_bytes,
             block,
             stop_at_end: spec.stop_at_end,
@@ -142,8 +145,8 @@ impl Address {
         if goes_on {
             return self.sequential(bytes, is_read, align);
         }
-        if let Some(range) = self.stride {
-            return self.stride(bytes, grid, range, is_read, rng);
+        if let Some(stride) = self.stride {
+            return self.stride(bytes, grid, stride, is_read, rng);
         }
         if let Some(band) = &self.band {
             return Some((band.on_grid(band.decaying(bytes, grid, rng), bytes, grid), size));
@@ -177,7 +180,7 @@ impl Address {
             cursors.list.iter_mut().for_each(|cursor| cursor.at = cursor.start);
             cursors.turn = 0;
         }
-        self.left_at_place = 0;
+        (self.left_at_place, self.pass) = (0, 0);
     }
 
     /// The next place of the current cursor, on the grid.
@@ -195,18 +198,27 @@ impl Address {
         None
     }
 
-    /// Skips forward instead of jumping to a random place. The first I/O is at the start, and so is the one after the end.
+    /// Skips forward instead of jumping to a random place. The first I/O is at the start, and so is the one after the
+    /// end, or one I/O further in each pass.
     fn stride(
         &mut self,
         bytes: u64,
         grid: u64,
-        (min, max): (u64, u64),
+        stride: StrideSpec,
         is_read: bool,
         rng: &mut Rng,
     ) -> Option<(u64, u32)> {
+        let begun = u64::from(self.pass) * bytes;
         let cursor = self.cursors_of(is_read).current();
-        if cursor.at > cursor.start {
-            cursor.at += (min + rng.below(max - min + 1)) / grid * grid;
+        if cursor.at > cursor.start + begun {
+            let skip = stride.min_bytes + rng.below(stride.max_bytes - stride.min_bytes + 1);
+            cursor.at += skip / grid * grid;
+        }
+        if stride.passes > 1 && cursor.at + bytes > cursor.end {
+            self.pass = (self.pass + 1) % stride.passes;
+            let next = u64::from(self.pass) * bytes;
+            let cursor = self.cursors_of(is_read).current();
+            cursor.at = cursor.start + next;
         }
         self.sequential(bytes, is_read, self.align)
     }

@@ -66,6 +66,10 @@ by its name in the folder of the script, with a notice.
   all threads go through the same blocks, and a cache then answers most of them; a notice says so. With `-T` a thread
   begins again at its own first byte, where one of diskspd goes on at that of the used part. With `-si` they share
   one position. Where the threads of sqlio begin is not documented; here they begin at the first byte.
+- **Stripes of sqlio.** With `-f64`, or without `-f`, a file is a table: a stripe of 64 blocks is a row, `-i` counts the
+  rows (64), and each thread has as many columns. It goes down a column, one I/O in each stripe, then down its next
+  one, and begins again after its last. So `-b64 -t16` uses 256 MiB, and each thread four blocks of each stripe. `-f`
+  must be a multiple of the threads. `-f1` is sequential; where its run is 64 GiB or more, to the end of the target.
 - **Places.** Random places are multiples of the grid, counted from the first byte of the used part. They follow
   from the seed and are not those of diskspd. `-rd` divides the used part: `-rdpct90/10:0/10:5/20` gives 90 % of the
   random I/Os to its first tenth, none to the next, 5 % to the next fifth, and the rest to the rest. Parts of `-rdabs`

@@ -120,7 +120,7 @@ def _stream(command: CommandSettings, volumes: Sequence[VolumeSpec]) -> StreamSp
     skip, align = None, command.grid_bytes
     if command.stride_bytes is not None:
         bytes_between = command.stride_bytes - command.size_bytes
-        skip = ByteSpan(min_bytes=bytes_between, max_bytes=bytes_between)
+        skip = ByteSpan(min_bytes=bytes_between, max_bytes=bytes_between, passes=command.passes)
         align = math.gcd(command.stride_bytes, command.size_bytes)
     return StreamSpec(
         name=command.tool,
@@ -143,7 +143,12 @@ def _notice(command: CommandSettings, problems: Problems) -> None:
         problems.notice(command.place, message)
 
     several = any((target.threads or command.threads) > 1 for target in command.targets)
-    if several and command.random_percent < 100 and not command.is_interlocked:
+    if command.tool == "sqlio" and command.stride_bytes is not None and command.end_bytes is not None:
+        used = size_text(command.end_bytes - command.base_bytes)
+        notice(
+            f"stripes of {size_text(command.stride_bytes)}: {used} of each target are used, again and again"
+        )
+    elif several and command.random_percent < 100 and not command.is_interlocked:
         if not command.thread_stride_bytes:
             again = ": a cache may answer most of it" if command.read_percent else ""
             notice(f"each thread goes through the same blocks, from a position of its own{again}")

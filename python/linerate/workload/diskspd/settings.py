@@ -36,6 +36,10 @@ _SIZE = re.compile(r"(\d{1,20})([kmgtb]?)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,18})(i?)", re.IGNORECASE)
 _DRIVE = re.compile(r"#\d+|[a-z]:", re.IGNORECASE)
 _NO_TARGET = "name one behind the options; on a command line all of them come behind --"
+_STRIPE_BLOCKS, _RUN_IOS = 64, 64
+"""What sqlio takes without -f and -i."""
+_WHOLE_BYTES = 64 << 30
+"""A run of -f1 that is so long means the whole target."""
 _DEFAULT_FILE = "testfile.dat"
 """What sqlio uses without a target."""
 _DASHES = ("\u2013", "\u2014")
@@ -70,6 +74,8 @@ class CommandSettings:
     stride_bytes: int | None = None
     """From one sequential I/O to the next; None: they follow each other."""
     is_interlocked: bool = False
+    passes: int = 1
+    """Of a stride: each begins one I/O further, before the first one follows again."""
     thread_stride_bytes: int = 0
     distribution: PlaceDistribution | None = None
     shares_queue: bool = False
@@ -124,8 +130,11 @@ def read_settings(command: CommandLine, problems: Problems) -> CommandSettings |
             given.append((row.letters, word[1 + len(row.letters) :]))
     for what, accepted in why_refused(given) if command.tool == "diskspd" else ():
         problems.error(command.place, f"diskspd: {what}", accepted)
-    settings = _Reader(command, values, problems).settings()
+    reader = _Reader(command, values, problems)
+    settings = reader.settings()
     settings.targets = _targets(command, values, targets, problems)
+    if command.tool == "sqlio":
+        reader.stripe(settings)
     _check(settings, problems)
     return settings if len(problems.errors) == before else None
 
@@ -187,26 +196,45 @@ class _Reader:
             self._error(f"-k{shorten(direction)}", "write -kR or -kW")
         if direction and "read_percent" in self._values:
             self._error("-k with -T", "write one of them")
-        order = "sequential" if order == "1" else order  # stripes of one block
-        if order not in ("random", "sequential"):
-            what = f"-f{shorten(order)}" if order else "no -f, which means stripes of 64 blocks"
-            self._error(f"{what}: stripes are not made", "write -frandom or -fsequential")
         caching = (self._values.get("caching") or "N").upper()
         if caching not in ("N", "Y", "H", "S"):
             self._error(f"-B{shorten(caching)}", "write -BN, -BY, -BH or -BS")
+        size_bytes = self._number("size_kib", 2) << 10
         return CommandSettings(
             command=self._command,
-            size_bytes=self._number("size_kib", 2) << 10,
+            size_bytes=size_bytes,
             outstanding=max(self._number("outstanding", 1), 1),  # with -o0 a thread waits for each I/O
             threads=self._number("threads", 1),
             duration_s=self._number("duration_s", 30),
             warmup_s=0,
             read_percent=self._percent("read_percent", 0 if direction == "W" else 100),
             random_percent=100 if order == "random" else 0,
-            base_bytes=self._number("start_block", 0) * (self._number("size_kib", 2) << 10),
+            base_bytes=self._number("start_block", 0) * size_bytes,
             direct=caching in ("N", "H"),
             durable_writes=caching in ("N", "S"),
         )
+
+    def stripe(self, settings: CommandSettings) -> None:
+        """Each thread goes down its columns of a table: a row is a stripe of so many blocks, and -i counts the rows."""
+        if self._values.get("order", "").lower() in ("random", "sequential"):
+            return
+        blocks, rows = self._number("order", _STRIPE_BLOCKS), self._number("run_ios", _RUN_IOS)
+        counts = {target.threads or settings.threads for target in settings.targets} or {settings.threads}
+        threads = min(counts)
+        if len(counts) > 1:
+            what = f"-f{blocks} with files of {threads} and of {max(counts)} threads is not supported"
+            self._error(what, "give each file its own command")
+        elif not blocks or not rows or blocks % max(threads, 1):
+            what = f"-f{blocks} with {threads} threads and -i{rows}"
+            self._error(what, "write -f as a multiple of the threads, or -frandom, or -fsequential")
+        else:
+            size_bytes, columns = settings.size_bytes, blocks // threads
+            if blocks > 1:
+                settings.stride_bytes = blocks * size_bytes
+                settings.passes = columns
+                settings.thread_stride_bytes = columns * size_bytes
+            if blocks > 1 or rows * size_bytes < _WHOLE_BYTES:
+                settings.end_bytes = settings.base_bytes + blocks * rows * size_bytes
 
     def _diskspd(self) -> CommandSettings:
         self._block_bytes = self._size("size_bytes", 64 << 10)
@@ -319,6 +347,7 @@ class _Reader:
         text = self._values.get(key)
         if text is None:
             return default
+        text = text.strip()  # "-o 8" in quotes
         if re.fullmatch(r"\d{1,10}", text) and int(text) <= _WHOLE_MAX:
             return int(text)
         what = f"more than {_WHOLE_MAX:,}" if re.fullmatch(r"\d+", text) else "no whole number"
@@ -468,7 +497,7 @@ def _check(settings: CommandSettings, problems: Problems) -> None:
     for target in settings.targets if settings.creates else ():
         if _DRIVE.fullmatch(target.text):
             error(f"-c makes files, and {shorten(target.text)} is a drive", "write -f for its used part")
-    if settings.thread_stride_bytes and settings.threads < 2:
+    if settings.tool == "diskspd" and settings.thread_stride_bytes and settings.threads < 2:
         error("-T with one thread", "write -t2 or more, or -B for the first byte")
     if settings.end_bytes is not None and settings.end_bytes - settings.base_bytes < settings.size_bytes:
         error(

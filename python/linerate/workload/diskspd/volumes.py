@@ -71,7 +71,7 @@ class CommandVolumes:
         disk = self.names[target.text.lower()]
         name = f"{disk}.g{group}" if group else disk
         threads = target.threads or command.threads
-        end = target.size_bytes if command.end_bytes is None else command.end_bytes
+        end = min((one for one in (target.size_bytes, command.end_bytes) if one is not None), default=None)
         found = self._target(disk, target, sized=end is not None)
         apart = threads > 1 and command.random_percent < 100 and not command.is_interlocked
         if threads > _THREADS_MAX or threads * command.outstanding > _OUTSTANDING_MAX:

@@ -155,6 +155,16 @@ fn a_stride_begins_at_the_start_again_and_again() {
 }
 
 #[test]
+fn passes_of_a_stride_begin_one_io_further_each() {
+    let json = with_4k(r#""stride": {"min_bytes": 12288, "max_bytes": 12288, "passes": 2}"#);
+    let places: Vec<u64> = draws(&json, 10 * 4096, 4096, 14).iter().map(|s| s.0 / 4096).collect();
+    assert_eq!(places, [0, 4, 8, 1, 5, 9, 0, 4, 8, 1, 5, 9, 0, 4]);
+    let json = json.replace("\"passes\": 2", "\"passes\": 4");
+    let places: Vec<u64> = draws(&json, 8 * 4096, 4096, 10).iter().map(|s| s.0 / 4096).collect();
+    assert_eq!(places, [0, 4, 1, 5, 2, 6, 3, 7, 0, 4]);
+}
+
+#[test]
 fn a_distribution_gives_each_part_its_share() {
     let json = with_4k(
         r#""align_bytes": 4096,
