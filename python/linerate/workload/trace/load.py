@@ -101,7 +101,7 @@ def load_trace(
 
 @dataclass(frozen=True, slots=True)
 class _TraceFile:
-    """A file as it was: `version` changes when the file does. Who hears of the reading makes no other one of it."""
+    """A file as it was: `version` changes when the file does. `tell` is no part of what it is."""
 
     path: Path
     form: TraceForm
