@@ -31,6 +31,7 @@ def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
     if text[len("smb:") :][:2] != "//":
         raise UserError(f"{shown}: // is missing after smb:", f"write {SMB_FORM}")
     authority, _, rest = text[len("smb://") :].partition("/")
+    _check_mark(shown, authority, rest)
     user, secret, server = _login(shown, authority, SMB_FORM, environ)
     share, _, path = rest.partition("/")
     return Target(
@@ -48,6 +49,7 @@ def parse_smb_folder(text: str, environ: Mapping[str, str]) -> Target:
     if scheme.lower() != "smb" or not separator:
         raise UserError(f"{shown}: this is no address of a folder of a share", f"write {SMB_FOLDER_FORM}")
     authority, _, place = rest.partition("/")
+    _check_mark(shown, authority, place)
     user, secret, server = _login(shown, authority, SMB_FOLDER_FORM, environ)
     share, _, path = place.partition("/")
     path = path.rstrip("/")
@@ -65,10 +67,35 @@ def parse_smb_server(text: str, environ: Mapping[str, str]) -> Target:
     shown = without_secret(text)
     scheme, separator, rest = text.partition("://")
     authority, _, path = rest.partition("/")
-    if scheme.lower() != "smb" or not separator or path:
+    if scheme.lower() != "smb" or not separator:
+        raise UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
+    _check_mark(shown, authority, path)
+    if path:
         raise UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
     user, secret, server = _login(shown, authority, SMB_SERVER_FORM, environ)
     return Target(kind="smb", url=f"smb://{_server(shown, server)}", user=user, secret=secret)
+
+
+def _check_mark(shown: str, authority: str, rest: str) -> None:
+    """Raises UserError for a URL whose password seems to hold a slash: what follows that would be taken for server, share
+    and file, and be shown and sent as such."""
+    if "@" not in authority and "%" in authority and "@" not in rest:
+        raise UserError("smb://***: there is no @ between password and host", f"write {SMB_FORM}")
+    if "@" in rest and _has_secret(authority):
+        raise UserError(
+            f"{shown}: there is an @ after the first /, and a password with / cannot stand in a URL",
+            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file; in a name of a share or a file write "
+            "@ as %40",
+        )
+
+
+def _has_secret(authority: str) -> bool:
+    """Whether a password, or the beginning of one, is in what stands before the first slash."""
+    login, at, _ = authority.rpartition("@")
+    if at or "%" in authority:
+        return "%" in authority or ":" in login
+    _, colon, port = authority.rpartition(":")
+    return bool(colon) and not authority.startswith("[") and not port.isdigit()
 
 
 def _login(
