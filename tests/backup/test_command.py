@@ -223,3 +223,27 @@ def test_ctrl_c_ends_it_at_once_with_a_closed_run(tmp_path: Path) -> None:
         ("create", "complete"),
         ("full", "interrupted"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--size", "65t", "--kind", "dynamic"), "at most 64t"),
+        (("--size", "12m", "--outstanding", "0"), "--outstanding 0: out of range"),
+    ],
+)
+def test_what_no_image_can_have_is_refused_before_a_file_is_made(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    done = linerate("backup-load", tmp_path / "image.vhdx", *words, "--output", tmp_path / "run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_of_nothing_says_so(tmp_path: Path) -> None:
+    words = ("--size", "3m", "--block", "1m", "--buffered", "--output", tmp_path / "run")
+    done = linerate("backup-load", tmp_path / "image.vhdx", *words)
+    assert done.returncode == 0, done.stderr
+    assert "nothing on the disk was in use" in done.stdout
+    assert "verified" not in done.stdout

@@ -299,7 +299,8 @@ class StudyDirectory:
             return None
         except ValidationError as error:
             raise UserError(
-                f"{self.path / VERDICTS}: damaged", f"linerate study verdict {quote(self.path)} makes it again"
+                f"{self.path / VERDICTS}: damaged",
+                f"linerate study verdict {quote(self.path)} makes it again",
             ) from error
 
 

@@ -39,7 +39,8 @@ def judged(directory: StudyDirectory) -> Verdicts:
     observations = directory.observations()
     if not observations:
         raise UserError(
-            f"{directory.path}: nothing has been measured yet", f"linerate study resume {quote(directory.path)}"
+            f"{directory.path}: nothing has been measured yet",
+            f"linerate study resume {quote(directory.path)}",
         )
     judgement = judgement_of(directory, study.baseline.name)
     attributions = attribute(observations)

@@ -109,7 +109,8 @@ def _outcome(
     effects = list(judgement_of(done, BASELINE).primary())
     if not effects:
         raise HostError(
-            f"{done.path}: no pair of its runs counts", f"see why with: linerate study status {quote(done.path)}"
+            f"{done.path}: no pair of its runs counts",
+            f"see why with: linerate study status {quote(done.path)}",
         )
     return TuneOutcome(procedure, measured, done, effects[0], skipped)
 

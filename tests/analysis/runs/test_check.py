@@ -72,7 +72,11 @@ CASES = [
     Case("too-short", "note", replace(SOUND, intervals=30)),
     Case("too-short", "note", replace(SOUND, intervals=30, spec={"elapsed_s": UNTIL_DONE_S})),
     Case("too-short", "note", replace(SOUND, intervals=30, spec={"elapsed_s": 60.0, "limits": {"bytes": 1}})),
-    Case("too-short", "caution", replace(SOUND, intervals=30, spec={"elapsed_s": 60.0, "limits": {"bytes": 1 << 50}})),
+    Case(
+        "too-short",
+        "caution",
+        replace(SOUND, intervals=30, spec={"elapsed_s": 60.0, "limits": {"bytes": 1 << 50}}),
+    ),
     Case(
         "too-short",
         "note",

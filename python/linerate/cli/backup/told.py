@@ -83,12 +83,20 @@ def result_lines(request: BackupRequest, outcome: BackupOutcome) -> Iterator[str
     verified = sum(int(one.totals.get("verified_bytes", 0)) for one in outcome.phases)
     if verified:
         yield f"verified: {size_text(verified)} of {request.image.url} hold what the backups wrote"
+    elif (
+        outcome.state == "complete" and request.full and not any(one.data_bytes for one in _backups(outcome))
+    ):
+        yield "note: nothing on the disk was in use, so no data was backed up; raise --used or --size"
     if outcome.image in _LEFT:
         yield f"{request.image.url}: {_LEFT[outcome.image]}"
     if outcome.state == "interrupted":
         yield f"interrupted; what was measured is kept: {outcome.run.path}"
     else:
         yield f"run directory: {outcome.run.path}"
+
+
+def _backups(outcome: BackupOutcome) -> list[PhaseResult]:
+    return [one for one in outcome.phases if one.phase != "create"]
 
 
 def _row(one: PhaseResult) -> tuple[str, ...]:

@@ -79,7 +79,8 @@ def judgement(directory: StudyDirectory, baseline: str) -> Judgement:
     ended = [one for one in searches(directory) if one.ended]
     if not any(one.case.name == baseline for one in ended):
         raise UserError(
-            f"no search of the baseline {baseline} has ended", f"linerate study resume {quote(directory.path)}"
+            f"no search of the baseline {baseline} has ended",
+            f"linerate study resume {quote(directory.path)}",
         )
     return Judgement(baseline, study.margin, ALPHA, tuple(effects(study, ended, baseline)), ())
 

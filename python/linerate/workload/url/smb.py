@@ -77,25 +77,25 @@ def parse_smb_server(text: str, environ: Mapping[str, str]) -> Target:
 
 
 def _check_mark(shown: str, authority: str, rest: str) -> None:
-    """Raises UserError for a URL whose password seems to hold a slash: what follows that would be taken for server, share
-    and file, and be shown and sent as such."""
-    if "@" not in authority and "%" in authority and "@" not in rest:
-        raise UserError("smb://***: there is no @ between password and host", f"write {SMB_FORM}")
-    if "@" in rest and _has_secret(authority):
+    """Raises UserError for a URL whose password seems to hold a slash: what follows that would be taken for server,
+    share and file, and be shown and sent as such."""
+    login, at, _ = authority.rpartition("@")
+    _, mark, after = rest.rpartition("@")
+    if at:
+        # host/share/file after another @: the first one may be of the password, too
+        is_cut = "/" in after.partition("/")[2] and ("%" in login or ":" in login)
+    else:
+        _, colon, port = authority.rpartition(":")
+        is_port = not colon or port.isdigit() or authority.startswith("[")
+        if "%" in authority and not mark:
+            raise UserError("smb://***: there is no @ between password and host", f"write {SMB_FORM}")
+        is_cut = "%" in authority or not is_port
+    if mark and is_cut:
         raise UserError(
             f"{shown}: there is an @ after the first /, and a password with / cannot stand in a URL",
-            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file; in a name of a share or a file write "
-            "@ as %40",
+            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file; in the name of a share or a file "
+            "write @ as %40",
         )
-
-
-def _has_secret(authority: str) -> bool:
-    """Whether a password, or the beginning of one, is in what stands before the first slash."""
-    login, at, _ = authority.rpartition("@")
-    if at or "%" in authority:
-        return "%" in authority or ":" in login
-    _, colon, port = authority.rpartition(":")
-    return bool(colon) and not authority.startswith("[") and not port.isdigit()
 
 
 def _login(
