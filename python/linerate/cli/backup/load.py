@@ -10,6 +10,7 @@ import typer
 
 from linerate.cli import INTERRUPTED
 from linerate.cli.backup import words
+from linerate.cli.console import console, show_lines
 from linerate.cli.job import flags
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.overwrite import consent_of
@@ -85,8 +86,8 @@ def backup_load(
     if json:
         typer.echo(result_object(request, outcome))
     else:
-        for line in result_lines(request, outcome):
-            typer.echo(line)
+        out = console()
+        show_lines([*result_lines(request, outcome, out.width if out.is_terminal else None)])
     if outcome.error is not None:
         raise outcome.error
     if outcome.state == "interrupted":
