@@ -234,6 +234,12 @@ def test_errors_of_shares_name_the_part(text: str, part: str) -> None:
     assert "hunter2" not in str(refused.value)
 
 
+def test_a_share_in_the_form_of_windows_is_told_as_a_url() -> None:
+    with pytest.raises(UserError) as refused:
+        parse_target("\\\\nas\\disks\\my file.img")
+    assert refused.value.hint == "write smb://user@nas/disks/my%20file.img"
+
+
 @pytest.mark.parametrize(
     "text",
     [

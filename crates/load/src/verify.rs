@@ -247,7 +247,8 @@ mod tests {
 
     /// A volume in memory, written once through the stamps.
     fn written() -> (Expected, std::sync::Arc<Region>) {
-        let (mut expected, memory) = (Expected::new(1 << 20, 512, 42).unwrap(), Region::anonymous(1 << 20).unwrap());
+        let (mut expected, memory) =
+            (Expected::new(1 << 20, 512, 42).unwrap(), Region::anonymous(1 << 20).unwrap());
         expected.stamp(&memory, 8192, 8192, LEN);
         expected.written(8192, LEN, true);
         (expected, memory)
