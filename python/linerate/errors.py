@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
+from pathlib import Path
 from typing import ClassVar, Literal
 
 Blame = Literal["user", "peer", "host", "us"]
@@ -87,3 +89,8 @@ def fault_text(message: str) -> str:
 def printable(text: str) -> str:
     """A text from elsewhere for a message, without the control characters that terminals obey."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+
+
+def quote(word: Path | str) -> str:
+    """A path or a name as a shell takes it as one word, for commands that messages show."""
+    return shlex.quote(str(word))

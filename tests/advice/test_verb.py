@@ -220,3 +220,22 @@ def test_a_folder_that_is_no_study_says_what_it_is(
     (tmp_path / "search" / "1-pilot" / "study.json").write_text("{}")
     assert main(["advise", str(tmp_path / "search")]) == 2
     assert f"the studies are inside of it: {tmp_path / 'search' / '1-pilot'}" in capsys.readouterr().err
+
+
+def test_facts_of_another_host_are_not_called_those_of_this_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = {
+        "schema": "linerate.facts/1",
+        "subjects": [{"kind": "host", "name": "this host", "system": "linux"}],
+        "sessions": [{"host": "this host", "port": "eth2", "portal": "10.0.0.5", "array": TARGET}],
+    }
+    (tmp_path / "hv1.json").write_text(json.dumps(document), "ascii")
+    assert main(["advise", "--facts", str(tmp_path / "hv1.json"), "--show-facts"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["subjects"][0]["name"] == shown["sessions"][0]["host"] == "host of hv1.json"
+
+
+def test_a_vlan_without_a_switch_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "base-san", "--vlan", "10"]) == 2
+    assert "--vlan is about the ports of a switch" in capsys.readouterr().err

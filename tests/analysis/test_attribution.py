@@ -80,6 +80,11 @@ IDLE = {
             "latency",
             "Latency: 32 I/Os in flight, 1.6 ms each, 1.2 ms of it the round trip, give 20000",
         ),
+        (
+            {"rtt_us": 1900.0},
+            "latency",
+            "Latency: 32 I/Os in flight, 1.6 ms each, no more than TCP's round trip of 1.9 ms, give 20000",
+        ),
         ({}, "array service", "32 I/Os in flight, 1.6 ms each, 0.1 ms of it the round trip, give 20000 IOPS"),
     ],
 )

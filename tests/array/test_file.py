@@ -71,6 +71,8 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
         (f"{TARGET}{VOLUME}size = '1000'\n", "no multiple of the sector size 512"),
         (f"{TARGET}{VOLUME}size = '1g'\n{VOLUME}size = '1g'\n", "lab.toml:1: targets[0]: LUN used twice: 0"),
         (f"{TARGET}{TARGET}", "target named twice"),
+        (TARGET.replace(":t", ":t\\u00fc"), "lab.toml:2: targets[0].name: an iSCSI name is iqn."),
+        (TARGET.replace("2026-11", "2026-13"), "lab.toml:2: targets[0].name: an iSCSI name is iqn."),
         (
             f"portals = [{{ address = '10.1.0.1:3260', colour = 1 }}]\n{TARGET}",
             "lab.toml:1: portals[0].colour: no such key",

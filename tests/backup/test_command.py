@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import time
@@ -223,3 +226,51 @@ def test_ctrl_c_ends_it_at_once_with_a_closed_run(tmp_path: Path) -> None:
         ("create", "complete"),
         ("full", "interrupted"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--size", "65t", "--kind", "dynamic"), "at most 64t"),
+        (("--size", "12m", "--outstanding", "0"), "--outstanding 0: out of range"),
+    ],
+)
+def test_what_no_image_can_have_is_refused_before_a_file_is_made(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    done = linerate("backup-load", tmp_path / "image.vhdx", *words, "--output", tmp_path / "run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_of_nothing_says_so(tmp_path: Path) -> None:
+    words = ("--size", "3m", "--block", "1m", "--buffered", "--output", tmp_path / "run")
+    done = linerate("backup-load", tmp_path / "image.vhdx", *words)
+    assert done.returncode == 0, done.stderr
+    assert "nothing on the disk was in use" in done.stdout
+    assert "verified" not in done.stdout
+
+
+def test_a_narrow_terminal_gets_the_columns_that_fit(tmp_path: Path) -> None:
+    words = ("backup-load", str(tmp_path / "image.vhdx"), *SMALL, "--output", str(tmp_path / "run"))
+    keeper, terminal = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *words],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=subprocess.DEVNULL,
+        env=environment(COLUMNS="72"),
+    ) as running:
+        os.close(terminal)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(keeper, 4096):
+                shown += part
+        os.close(keeper)
+        assert running.wait(TIMEOUT_S) == 0
+    lines = shown.decode().splitlines()
+    head = next(line for line in lines if line.startswith("phase"))
+    assert "GB/h" in head
+    assert "CPU s" not in head
+    assert all(len(line) <= 72 or "/" in line for line in lines)

@@ -296,3 +296,22 @@ def test_a_terminal_gets_a_live_table(workload: Path, tmp_path: Path, colour: bo
     assert shown.rindex(f"{ESCAPE}[?25h") > shown.rindex(f"{ESCAPE}[?25l"), "and shown again"
     colours = re.findall(r"\x1b\[[0-9;]*3[0-9](?:;[0-9;]*)?m", shown)
     assert bool(colours) == colour
+
+
+def test_a_result_is_told_before_the_file_that_cannot_be_written(
+    workload: Path, array: EmbeddedArray, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x", "ascii")
+    where = tmp_path / "my runs" / "1"
+    words = ("run", workload, "--target", _target(array), "--output", where)
+    done = linerate(*words, "--fio-json", tmp_path / "file" / "fio.json")
+    assert done.returncode == 1
+    assert f"next: change one thing, run again, then: linerate compare '{where}' RUN" in done.stdout
+    assert f"{tmp_path}/file/fio.json: File exists" in done.stderr
+    ended = linerate(
+        *words[:-1], tmp_path / "second", "--vdbench-output", tmp_path / "file" / "vdbench", "--json"
+    )
+    assert ended.returncode == 1
+    last = LINES.validate_json(ended.stdout.splitlines()[-1])
+    assert isinstance(last, RunEnded)
+    assert (last.state, last.exit_code) == ("complete", 1)

@@ -287,3 +287,27 @@ def test_secrets_never_reach_the_disk(tmp_path: Path) -> None:
         assert secret.encode() not in file.read_bytes(), file.name
     assert "joe%***@10.0.0.1" in run.manifest.workload.text
     assert run.manifest.steps[0].spec["volumes"][0]["user"] == "joe"
+
+
+def test_a_file_that_does_not_fit_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import resource, signal, sys\n"
+            "from pathlib import Path\n"
+            "from linerate.errors import HostError\n"
+            "from linerate.results import files\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+            "try: files.write_result(Path(sys.argv[1]), bytes(5000))\n"
+            "except HostError as error: print(error.message, error.hint)\n",
+            str(tmp_path / "new" / "figures.csv"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "figures.csv: File too large" in done.stdout
+    assert "another place" in done.stdout
+    assert list((tmp_path / "new").iterdir()) == []

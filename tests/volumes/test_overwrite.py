@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
+from linerate.errors import UserError
 from linerate.results import RunDirectory
 from linerate.run import Execution, carry_out
 from linerate.volumes import Consent, RefusedError, columns
@@ -251,3 +252,27 @@ def test_the_python_api_cannot_leave_it_out(workload: Path, tmp_path: Path) -> N
     free = Execution(plan, WorkloadSource(name="two"), tmp_path / "run", Consent.of(["v1"]))
     assert carry_out(free, lambda event: None).state == "complete"
     assert RunDirectory.open(tmp_path / "run").intervals["ios"].sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (
+            "smb://nas:445/disks/a%20b.img",
+            [
+                "smb://joe@nas/disks/a%20b.img",
+                "smb://joe%pw@nas:445/disks/a b.img",
+                "smb://nas/disks/a%20b.img",
+            ],
+        ),
+        (
+            "iscsi://10.0.0.5:3260/iqn.2026-11.lab:d/0",
+            ["iscsi://joe%secret@10.0.0.5/iqn.2026-11.lab:d/0", "iscsi://joe@10.0.0.5/iqn.2026-11.lab:d/0"],
+        ),
+    ],
+)
+def test_a_volume_is_named_by_its_url_with_or_without_user_and_secret(url: str, words: list[str]) -> None:
+    for word in words:
+        Consent.of([word]).check_names([("v1", url)])
+    with pytest.raises(UserError, match="no volume has this name"):
+        Consent.of([f"{words[0]}1"]).check_names([("v1", url)])

@@ -3,12 +3,13 @@ sight."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from linerate.errors import UserError
 from linerate.workload.spec import RunSpec, StreamSpec, VolumeSpec
-from linerate.workload.url import parse_smb_server, parse_target
+from linerate.workload.url import parse_smb_folder, parse_smb_server, parse_target
 
 IQN = "iqn.2026-11.lab.linerate:demo"
 
@@ -199,6 +200,10 @@ def test_a_secret_is_revealed_at_the_seam_only() -> None:
         ("SMB://nas:4450/disks/a/b.img", "smb://nas:4450/disks/a/b.img"),
         ("smb://[::1]/d/a%20b", "smb://[::1]:445/d/a%20b"),
         ("smb://joe%pw@nas/d/a@b", "smb://nas:445/d/a%40b"),
+        ("smb://joe%pw@nas/d@e/a", "smb://nas:445/d%40e/a"),
+        ("smb://joe%pw@nas/d/a%40b/c/e", "smb://nas:445/d/a%40b/c/e"),
+        ("smb://nas:4450/d/a@b/c/e", "smb://nas:4450/d/a%40b/c/e"),
+        ("smb://[::1]/d/a@b/c/e", "smb://[::1]:445/d/a%40b/c/e"),
     ],
 )
 def test_files_of_shares(text: str, canonical: str) -> None:
@@ -227,6 +232,31 @@ def test_errors_of_shares_name_the_part(text: str, part: str) -> None:
     assert part in refused.value.message
     assert "smb" in refused.value.hint.lower() or "port" in refused.value.hint
     assert "hunter2" not in str(refused.value)
+
+
+def test_a_share_in_the_form_of_windows_is_told_as_a_url() -> None:
+    with pytest.raises(UserError) as refused:
+        parse_target("\\\\nas\\disks\\my file.img")
+    assert refused.value.hint == "write smb://user@nas/disks/my%20file.img"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "smb://joe%hunter/two@nas/d/f",
+        "smb://joe%hunter/t/wo@nas/d/f",
+        "smb://joe:hunter/two@nas/d/f",
+        "smb://joe%one@hunter/two@nas/d/f",
+        "smb://joe%one@hunter/two/three@nas/d/f",
+        "smb://joe%hunter/d/f",
+    ],
+)
+def test_a_password_with_a_slash_is_refused_and_no_part_of_it_is_shown(text: str) -> None:
+    for parse in (parse_target, parse_smb_folder):
+        with pytest.raises(UserError) as refused:
+            parse(text, environ={})
+        assert "@" in refused.value.message
+        assert not re.search("hunter|two|wo@|joe", f"{refused.value.message} {refused.value.hint}")
 
 
 @pytest.mark.parametrize("text", ["smb://nas/share", "iscsi://nas", "smb:nas", "smb://joe%hunter2@nas/s/f"])

@@ -14,6 +14,7 @@ pub(crate) const UNIT_BYTES_MAX: u32 = 4096;
 /// Set in a generation after a failed write: the unit may hold the old or the new content.
 pub(crate) const UNSURE: u32 = 1 << 31;
 const HEADER_BYTES: usize = 32;
+const GENERATION_BYTES: u64 = size_of::<u32>() as u64;
 const SHOWN_BYTES: usize = 16;
 
 /// What a unit contains follows from this, and from the seed.
@@ -144,10 +145,17 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// For a volume of `volume_bytes` in units of `unit_bytes`; none is written yet.
-    pub(crate) fn new(volume_bytes: u64, unit_bytes: u32, seed: u64) -> Self {
-        let units = (volume_bytes / u64::from(unit_bytes)) as usize;
-        Self { stamp: Stamp::new(unit_bytes, seed), generations: vec![0; units].into() }
+    /// For a volume of `volume_bytes` in units of `unit_bytes`; none is written yet. Fails if this host has too little
+    /// memory for their generations.
+    pub(crate) fn new(volume_bytes: u64, unit_bytes: u32, seed: u64) -> Result<Self, NoMemory> {
+        let units = volume_bytes / u64::from(unit_bytes);
+        let mut memory: Vec<u32> = Vec::new();
+        // Asked for and given back: zeroed memory that takes no page before its use cannot be asked for with an answer.
+        let fits = memory.try_reserve_exact(units as usize);
+        std::hint::black_box(&memory);
+        fits.map_err(|_| NoMemory { bytes: units.saturating_mul(GENERATION_BYTES), volume_bytes })?;
+        drop(memory);
+        Ok(Self { stamp: Stamp::new(unit_bytes, seed), generations: vec![0; units as usize].into() })
     }
 
     /// Puts the next generation of the units at `offset` into memory, for a write.
@@ -191,6 +199,17 @@ fn checksum(address: u64, generation: u64, seed: u64) -> u64 {
     mix(mix(mix(address) ^ generation) ^ seed)
 }
 
+/// This host has too little memory to know what each block of a volume should hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "to verify {volume_bytes} bytes takes {bytes} bytes of memory, more than this host gives; use less of the volume: \
+     --size, or size in the workload file"
+)]
+pub(crate) struct NoMemory {
+    bytes: u64,
+    volume_bytes: u64,
+}
+
 /// A unit with another content than the last write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
@@ -228,7 +247,8 @@ mod tests {
 
     /// A volume in memory, written once through the stamps.
     fn written() -> (Expected, std::sync::Arc<Region>) {
-        let (mut expected, memory) = (Expected::new(1 << 20, 512, 42), Region::anonymous(1 << 20).unwrap());
+        let (mut expected, memory) =
+            (Expected::new(1 << 20, 512, 42).unwrap(), Region::anonymous(1 << 20).unwrap());
         expected.stamp(&memory, 8192, 8192, LEN);
         expected.written(8192, LEN, true);
         (expected, memory)
@@ -245,6 +265,12 @@ mod tests {
         let (mut expected, memory) = written();
         assert_eq!(expected.check(&memory, 8192, 8192, LEN), None);
         assert_eq!(expected.check(&memory, 0, 0, 65536), None);
+    }
+
+    #[test]
+    fn a_volume_that_is_too_large_for_the_memory_is_refused() {
+        let error = Expected::new(1 << 62, 512, 42).unwrap_err().to_string();
+        assert!(error.contains("36028797018963968 bytes of memory") && error.contains("--size"), "{error}");
     }
 
     #[test]

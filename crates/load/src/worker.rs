@@ -26,7 +26,7 @@ use crate::{
     plan::RunPlan,
     record::Op,
     spec::RunSpec,
-    verify::Expected,
+    verify::{Expected, NoMemory},
 };
 use control::Control;
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
@@ -550,6 +550,6 @@ impl<D: Driver> Worker<D> {
 }
 
 /// The expected contents of a volume in verify mode.
-fn expected(volume_bytes: u64, block_bytes: u32, seed: u64) -> Expected {
+fn expected(volume_bytes: u64, block_bytes: u32, seed: u64) -> Result<Expected, NoMemory> {
     Expected::new(volume_bytes, block_bytes.min(crate::verify::UNIT_BYTES_MAX), seed)
 }

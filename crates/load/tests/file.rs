@@ -79,6 +79,15 @@ fn only_the_chosen_part_is_written() {
 }
 
 #[test]
+fn a_size_that_is_no_number_of_blocks_is_rounded_down() {
+    let dir = directory();
+    let file = volume(&dir.path().join("odd"), &json!({"create": true, "size_bytes": 1_000_001}));
+    let (_, total) = run_well(spec(&file, &json!([stream("s", &["f"], &json!({}))]), &json!({})));
+    assert!(total.ios() > 0);
+    assert_eq!(fs::metadata(dir.path().join("odd")).unwrap().len(), 1_000_001);
+}
+
+#[test]
 fn verification_passes_on_an_honest_file() {
     let dir = directory();
     for driver in ["io_uring", "epoll"] {

@@ -139,8 +139,12 @@ fn a_share_or_a_server_that_requires_protection_gets_it() {
     disk.write(0, &pattern(MIB, 3)).unwrap();
     assert!(std::fs::read(samba.path("b.img")).unwrap()[..MIB] == pattern(MIB, 3));
     let off = SmbOptions { encryption: EncryptionChoice::Off, ..options() };
-    let error = open(&samba.url("sealed", "b.img"), &off, OPEN).err().unwrap();
-    assert_eq!(error.blame(), Blame::User, "{error}");
+    let old = SmbOptions { dialect: Some(Dialect::Smb210), ..options() };
+    for without in [off, old] {
+        let error = open(&samba.url("sealed", "b.img"), &without, OPEN).err().unwrap();
+        assert_eq!(error.blame(), Blame::User, "{error}");
+        assert!(error.to_string().contains("smb.encryption"), "{error}");
+    }
     let Some(sealed) = Samba::start("server smb encrypt = required") else { return };
     let disk = open(&sealed.url("share", "a.img"), &options(), NEW_FILE).unwrap();
     assert!(disk.facts().encryption.is_some());

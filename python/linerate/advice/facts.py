@@ -17,6 +17,8 @@ System = Literal["linux", "windows", "ios", "nxos", "dell", "eos", "topology", "
 network."""
 
 SWITCHES: tuple[System, ...] = ("ios", "nxos", "dell", "eos")
+THIS_HOST = "this host"
+"""The name of the host on which facts are read."""
 _NAME_LENGTH_MAX = 80
 _TEXT_LENGTH_MAX = 300
 

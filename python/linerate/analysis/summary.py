@@ -233,6 +233,10 @@ def summarise_step(run: RunDirectory, record: StepRecord) -> StepSummary:
     total = _op_summary(
         sums.values(), seconds, run.latency(record.key), run.latency(record.key, kind="response")
     )
+    read, write = of_op("read"), of_op("write")
+    volumes = _volumes(run, record.key, seconds)
+    if len(volumes) == 1:  # distributions of volumes are coarse, and this one is that of the step
+        volumes = (PartSummary(volumes[0].name, total, read, write),)
     return StepSummary(
         step=record.key,
         name=record.name,
@@ -243,11 +247,11 @@ def summarise_step(run: RunDirectory, record: StepRecord) -> StepSummary:
         seconds=seconds,
         intervals=usage.height,
         total=total,
-        read=of_op("read"),
-        write=of_op("write"),
+        read=read,
+        write=write,
         queue_depth_asked=outstanding_asked(record.spec),
         usage=_usage_summary(_usage_total(usage), seconds, total),
-        volumes=_volumes(run, record.key, seconds),
+        volumes=volumes,
         streams=_streams(run, record.key, seconds),
         rate_asked_iops=rate_asked(record.spec),
     )

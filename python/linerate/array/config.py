@@ -32,6 +32,7 @@ from linerate.array.base import (
     Place,
     Secret,
     Sector,
+    TargetName,
     known,
     misplaced,
     unique,
@@ -161,7 +162,7 @@ class Chap(Frozen):
 class TargetConfig(Frozen):
     """An iSCSI target: a name, who may log in, and its volumes."""
 
-    name: str = Field(min_length=1, max_length=223)
+    name: TargetName
     """iSCSI name (iqn., eui. or naa.)."""
     alias: str | None = None
     initiators: Annotated[tuple[InitiatorPattern, ...], Field(min_length=1)] | None = None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 
 
 def check(
@@ -20,7 +20,7 @@ def check(
     from linerate.results import RunDirectory
 
     if (run / "study.json").exists():
-        raise UserError(f"{run}: a study directory", f"`linerate study check {run}` checks it")
+        raise UserError(f"{run}: a study directory", f"`linerate study check {quote(run)}` checks it")
     opened = RunDirectory.open(run)
     validity = check_run(opened)
     lines = validity_lines(validity, steps=len(opened.manifest.steps))

@@ -20,7 +20,9 @@ def discover(
         ),
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
-    timeout: Annotated[float, typer.Option(metavar="S", help="Seconds for each login.")] = 15.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="S", min=0.001, max=1e6, help="Seconds for each login.")
+    ] = 15.0,
 ) -> None:
     """List the targets behind a portal with their portals, LUNs and capacities, or the shares of a file server.
 

@@ -25,19 +25,37 @@ EVENTS = "events.jsonl"
 REPORT = "report.html"
 SPOOL = "intervals.spool"
 
+OTHER_PLACE = "make room there and see that it can be written, or name another place"
+
 DATA_FILES = (INTERVALS, USAGE, LATENCY, EVENTS)
 """The files that `close` seals with a checksum; `PATHS` too if a volume had several paths, `ARRAYS` if the
 arrays' disks were watched. The report is not among them: it can be made again."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` as a whole: readers see the old bytes or the new ones, also after a power cut."""
+    """Replace `path` as a whole: readers see the old bytes or the new ones, also after a power cut.
+
+    Nothing is left beside it when that fails. Raises OSError.
+    """
     fresh = path.with_name(path.name + ".new")
     with fresh.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            fresh.replace(path)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
+
+
+def write_result(path: Path, data: bytes) -> None:
+    """Write a file that the user asked for as a whole, with the folders above it. Raises HostError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, data)
+    except OSError as error:
+        raise HostError(f"{path}: {error.strerror}", OTHER_PLACE) from error
 
 
 class _Versioned(Protocol):

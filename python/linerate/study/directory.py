@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from linerate import _core
 from linerate.analysis.verdict import Attribution, ClaimVerdict, Judgement, Observation, Verdict
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 from linerate.model import Model
 from linerate.results import RunDirectory
 from linerate.results.files import write_atomically
@@ -132,7 +132,7 @@ class StudyDirectory:
             if any(path.iterdir()):
                 raise UserError(
                     f"{path} is not empty",
-                    f"give another directory, or go on with: linerate study resume {path}",
+                    f"give another directory, or go on with: linerate study resume {quote(path)}",
                 )
             (path / RUNS).mkdir()
             write_atomically(path / STUDY, record.model_dump_json(indent=1).encode() + b"\n")
@@ -299,14 +299,15 @@ class StudyDirectory:
             return None
         except ValidationError as error:
             raise UserError(
-                f"{self.path / VERDICTS}: damaged", f"linerate study verdict {self.path} makes it again"
+                f"{self.path / VERDICTS}: damaged",
+                f"linerate study verdict {quote(self.path)} makes it again",
             ) from error
 
 
 def _way_to_study(path: Path) -> str:
     """What to give instead of a folder that is no study directory."""
     if (path / "manifest.json").is_file():
-        return f"it is a run: linerate report {path}"
+        return f"it is a run: linerate report {quote(path)}"
     if inside := sorted(str(one.parent) for one in path.glob(f"*/{STUDY}")):
         return f"the studies are inside of it: {', '.join(inside)}"
     return "give a directory that `linerate study run` wrote"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from linerate.errors import HostError, UserError, is_full_disk
+from linerate.errors import HostError, UserError, is_full_disk, quote
 from linerate.model import Model
 from linerate.results.manifest import Stamp
 from linerate.scale import Reached
@@ -215,7 +215,7 @@ def disk_error(path: Path, error: OSError) -> HostError:
     if is_full_disk(error):
         return HostError(
             f"{path.parent}: no space left on the disk",
-            f"make room, then go on with: linerate study resume {path.parent}",
+            f"make room, then go on with: linerate study resume {quote(path.parent)}",
         )
     return HostError(f"{path}: {error.strerror}", "see that the directory can be written")
 

@@ -14,7 +14,7 @@ from linerate.analysis.verdict import (
     judge_claims,
     shipped_claims,
 )
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 from linerate.results.files import write_atomically
 from linerate.study.directory import VERDICTS, VERDICTS_JSON, StudyDirectory, Verdicts
 from linerate.study.judgement import judgement_of
@@ -28,7 +28,7 @@ def refuse_choosing(directory: StudyDirectory) -> None:
         raise UserError(
             f"{directory.path} is a stage of `linerate tune`: its runs choose settings, so verdicts on them would be "
             "too good",
-            f"see the effects and the confirmed result with: linerate report {directory.search}",
+            f"see the effects and the confirmed result with: linerate report {quote(directory.search)}",
         )
 
 
@@ -39,7 +39,8 @@ def judged(directory: StudyDirectory) -> Verdicts:
     observations = directory.observations()
     if not observations:
         raise UserError(
-            f"{directory.path}: nothing has been measured yet", f"linerate study resume {directory.path}"
+            f"{directory.path}: nothing has been measured yet",
+            f"linerate study resume {quote(directory.path)}",
         )
     judgement = judgement_of(directory, study.baseline.name)
     attributions = attribute(observations)

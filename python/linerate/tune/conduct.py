@@ -15,7 +15,7 @@ from pathlib import Path
 from linerate.analysis.metric import find_metric
 from linerate.analysis.verdict import Effect
 from linerate.analysis.verdict.blocks import to_scale
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError, UserError, quote
 from linerate.study import Case, Repeat, Study, StudyDirectory
 from linerate.study.conduct import Tell, conduct
 from linerate.study.judgement import judgement_of
@@ -81,7 +81,7 @@ def ended_search(directory: Path, record: TuneRecord) -> TuneOutcome:
             return found
         raise UserError(
             f"{directory} has not ended: its {stage.name} is not complete",
-            f"go on with: linerate tune {directory}",
+            f"go on with: linerate tune {quote(directory)}",
         )
 
     return _outcome(directory, record, opened)
@@ -109,7 +109,8 @@ def _outcome(
     effects = list(judgement_of(done, BASELINE).primary())
     if not effects:
         raise HostError(
-            f"{done.path}: no pair of its runs counts", f"see why with: linerate study status {done.path}"
+            f"{done.path}: no pair of its runs counts",
+            f"see why with: linerate study status {quote(done.path)}",
         )
     return TuneOutcome(procedure, measured, done, effects[0], skipped)
 
@@ -180,7 +181,7 @@ def _conducted(place: Path, study: Study, by: Conductor) -> StudyDirectory:
         with by.follow(found) as tell:
             found = conduct(place, by.laboratory(study, place), tell)
     if not found.is_complete:
-        raise HostError(f"{place}: {found.reason}", f"go on with: linerate tune {place.parent}")
+        raise HostError(f"{place}: {found.reason}", f"go on with: linerate tune {quote(place.parent)}")
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import ConfigDict
 
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError, UserError, quote
 from linerate.model import Model
 from linerate.results.files import open_record, write_record
 from linerate.study import Study
@@ -44,7 +44,7 @@ class TuneRecord(Model):
             if any(directory.iterdir()):
                 raise UserError(
                     f"{directory} is not empty",
-                    f"give another --output, or go on with: linerate tune {directory}",
+                    f"give another --output, or go on with: linerate tune {quote(directory)}",
                 )
         except OSError as error:
             raise HostError(f"{path}: {error.strerror}", "see that the directory can be written") from error

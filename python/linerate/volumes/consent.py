@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from linerate.errors import UserError, printable
+from linerate.errors import UserError, printable, quote
 from linerate.volumes.identity import RefusedError, same_place
 from linerate.volumes.look import Look, VolumeState
 from linerate.workload.url import parse_target, path_of, without_secret
@@ -21,6 +21,7 @@ OPTION = "--overwrite"
 _MUST_BE_NAMED = (VolumeState.IN_USE, VolumeState.SIGNED, VolumeState.UNREAD)
 _MUST_BE_ASKED = (VolumeState.BLANK, VolumeState.DATA, VolumeState.STRUCTURE)
 _SHOWN = 32
+_ANY_SECRET = {"LINERATE_SMB_PASSWORD": "any", "LIBISCSI_CHAP_PASSWORD": "any"}
 
 Ask = Callable[[Sequence[Look]], bool]
 """Shows a person what will be overwritten and asks; False: no."""
@@ -80,7 +81,7 @@ class Consent:
         if named:
             raise RefusedError(
                 "this run would overwrite\n" + listing(named),
-                f"if that is meant: {' '.join(f'{OPTION} {name}' for name in _names(named))}",
+                f"if that is meant: {' '.join(f'{OPTION} {quote(name)}' for name in _names(named))}",
             )
         asked = [look for look in looks if look.state in _MUST_BE_ASKED and not self._is_agreed(look)]
         if not asked or self.whatever_is_unmarked:
@@ -88,7 +89,7 @@ class Consent:
         if self.ask is None:
             raise RefusedError(
                 "this run would overwrite\n" + listing(asked),
-                f"there is no terminal to ask on: {OPTION} {ALL}, or {OPTION} {_names(asked)[0]} for one volume",
+                f"there is no terminal to ask on: {OPTION} {ALL}, or {OPTION} {quote(_names(asked)[0])} for one volume",
             )
         if not self.ask(looks):
             raise RefusedError("nothing was overwritten", "answer y, or use another target")
@@ -145,7 +146,8 @@ def _means(word: str, look: Look) -> bool:
         return True
     path = path_of(look.url)
     try:
-        target = parse_target(word, environ={})
+        # The secret of a URL does not matter here, and may be in the environment.
+        target = parse_target(word, environ=_ANY_SECRET)
     except UserError:
         return False
     own = path_of(target.url)

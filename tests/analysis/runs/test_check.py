@@ -71,6 +71,17 @@ CASES = [
     Case("too-short", "caution", replace(SOUND, intervals=30, spec={"elapsed_s": 60.0})),
     Case("too-short", "note", replace(SOUND, intervals=30)),
     Case("too-short", "note", replace(SOUND, intervals=30, spec={"elapsed_s": UNTIL_DONE_S})),
+    Case("too-short", "note", replace(SOUND, intervals=30, spec={"elapsed_s": 60.0, "limits": {"bytes": 1}})),
+    Case(
+        "too-short",
+        "caution",
+        replace(SOUND, intervals=30, spec={"elapsed_s": 60.0, "limits": {"bytes": 1 << 50}}),
+    ),
+    Case(
+        "too-short",
+        "note",
+        replace(SOUND, intervals=30, spec={"elapsed_s": 60.0, "streams": [{"stop_at_end": True}]}),
+    ),
     Case("too-few-intervals", "note", replace(SOUND, intervals=4)),
     Case("not-steady", "caution", replace(SOUND, jitter=0.8, intervals=20)),
     Case("not-steady", "caution", replace(SOUND, trend=0.6)),

@@ -231,7 +231,10 @@ impl<'a> WorkerBuilder<'a> {
             }
         }
         let slots = self.add_slots(this, largest);
-        let verify = spec.verify == VerifyMode::On;
+        let expected = (spec.verify == VerifyMode::On)
+            .then(|| expected(size_bytes, opened.block_bytes, spec.seed))
+            .transpose()
+            .map_err(|error| failed(this, user(error.to_string())))?;
         self.volumes.push(Volume {
             index,
             unit: opened.unit,
@@ -243,7 +246,7 @@ impl<'a> WorkerBuilder<'a> {
             slots,
             listed: false,
             parked: None,
-            expected: verify.then(|| expected(size_bytes, opened.block_bytes, spec.seed)),
+            expected,
             live: turns.len() as u32,
             turns: Turns::new(turns),
             started: 0,
@@ -385,17 +388,17 @@ fn usable_bytes(volume: &VolumeSpec, opened: &OpenedVolume) -> Result<u64, OpenE
         return Err(user(format!("first_byte {first} is not a multiple of the block size ({block} bytes)")));
     }
     let rest = capacity.saturating_sub(first) / block * block;
-    let wanted = volume.size_bytes.unwrap_or(rest);
+    let wanted = volume.size_bytes.map_or(rest, |size| size / block * block);
     if rest == 0 || wanted > rest {
         let longer = if matches!(opened.kind, "file" | "smb") { "; --create lengthens the file" } else { "" };
         return Err(user(format!(
             "the volume has {}, too few for the {} that the workload uses from byte {first} on; use less of it: \
              --size, or size in the workload file{longer}",
             bytes_text(capacity),
-            bytes_text(wanted.max(1)),
+            bytes_text(volume.size_bytes.unwrap_or(1).max(block)),
         )));
     }
-    Ok(wanted / block * block)
+    Ok(wanted)
 }
 
 /// A size in the largest unit that it is a multiple of.

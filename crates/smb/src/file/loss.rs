@@ -167,17 +167,25 @@ impl FileLoss {
         Self::Refused { blame: Blame::Peer, words, status }
     }
 
-    /// The server refused the share. `was_open`: its file was open before the connection was lost.
-    pub(super) fn tree(status: Status, share: &str, user: &str, was_open: bool) -> Self {
+    /// The server refused the share. `was_open`: its file was open before the connection was lost. `can_seal`: the
+    /// session has encryption; a share that requires it refuses any other as it refuses a user (MS-SMB2 3.3.5.7).
+    pub(super) fn tree(status: Status, share: &str, user: &str, was_open: bool, can_seal: bool) -> Self {
         let (blame, words) = match status {
             Status::BAD_NETWORK_NAME if was_open => return Self::ShareClosed(share.to_owned()),
             Status::BAD_NETWORK_NAME => {
                 (Blame::User, format!("the server has no share {share}; check its name"))
             }
-            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED => (
+            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED if can_seal => (
                 Blame::User,
                 format!(
                     "user {user} may not use share {share}; permit it on the server, or use another user"
+                ),
+            ),
+            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED => (
+                Blame::User,
+                format!(
+                    "user {user} may not use share {share}, or the share requires encryption, which this session does \
+                     not have: see smb.encryption and smb.dialect; permit it on the server, or use another user"
                 ),
             ),
             _ => (Blame::Peer, format!("the server refused share {share}: {status}")),

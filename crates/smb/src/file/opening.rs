@@ -254,7 +254,13 @@ impl RemoteFile {
     fn tree_connected(&mut self, message: &[u8], status: Status, now: Nanos) -> Result<(), FileLoss> {
         if status != Status::SUCCESS {
             let was_open = self.recovery.is_some();
-            return Err(FileLoss::tree(status, &self.address.share, &self.user, was_open));
+            return Err(FileLoss::tree(
+                status,
+                &self.address.share,
+                &self.user,
+                was_open,
+                self.protection.can_seal(),
+            ));
         }
         let tree = Tree::parse(message)?;
         if !tree.is_disk && !matches!(self.goal, GoalProgress::Shares(_)) {

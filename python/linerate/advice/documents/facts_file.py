@@ -9,7 +9,16 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from linerate.advice.facts import AuditSubject, FactValue, Kind, SanFactSheet, SessionFact, System, VolumePath
+from linerate.advice.facts import (
+    THIS_HOST,
+    AuditSubject,
+    FactValue,
+    Kind,
+    SanFactSheet,
+    SessionFact,
+    System,
+    VolumePath,
+)
 from linerate.advice.windows.read import SCHEMA as WINDOWS
 from linerate.advice.windows.read import read_windows
 from linerate.errors import UserError
@@ -61,7 +70,10 @@ class _Document(Model):
 
 
 def read_facts(path: Path) -> SanFactSheet:
-    """The facts of a file. Raises UserError when it is none."""
+    """The facts of a file; a host that names itself only as the one that it was read on has the file's name.
+
+    Raises UserError when it is none.
+    """
     document = _parsed(path)
     if document.get("schema") == WINDOWS:
         return read_windows(document)
@@ -73,10 +85,23 @@ def read_facts(path: Path) -> SanFactSheet:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"][:4]))
         raise UserError(f"{path}: {place[:80]}: {first['msg']}", _HINT) from error
+
+    def host(name: str) -> str:
+        return f"host of {path.name}" if name == THIS_HOST else name
+
     return SanFactSheet(
-        tuple(AuditSubject(one.kind, one.name, one.system, one.facts, one.unknown) for one in read.subjects),
-        tuple(SessionFact(one.host, one.port, one.portal, one.array) for one in read.sessions),
-        tuple(VolumePath(one.volume, one.host, one.port, one.portal, one.active) for one in read.paths),
+        tuple(
+            AuditSubject(
+                one.kind,
+                host(one.name) if one.kind == "host" else one.name,
+                one.system,
+                one.facts,
+                one.unknown,
+            )
+            for one in read.subjects
+        ),
+        tuple(SessionFact(host(one.host), one.port, one.portal, one.array) for one in read.sessions),
+        tuple(VolumePath(one.volume, host(one.host), one.port, one.portal, one.active) for one in read.paths),
         tuple(read.notes),
     )
 

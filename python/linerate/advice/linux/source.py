@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from linerate.advice.facts import THIS_HOST
 from linerate.errors import HostError
 from linerate.host import HostTarget, Shown, read
 
@@ -86,7 +87,7 @@ class LinuxSource:
     settings: Callable[[Sequence[str]], list[Shown]] = read_settings
     connects: Callable[[str, int], bool] = connects
     file_system: Callable[[str], os.statvfs_result] = os.statvfs
-    name: str = "this host"
+    name: str = THIS_HOST
 
     def text(self, path: str) -> str:
         """A file's text without blanks around it; at most 1 MiB of it. Raises OSError."""

@@ -239,7 +239,9 @@ def _waiting(figures: Figures, *, network: bool) -> str:
     share = 100 * rtt_ms / response_ms if response_ms > 0 else 0.0
     if network != (share >= NETWORK_SHARE_PERCENT):
         return ""
-    spent = f", {rtt_ms:.3g} ms of it the round trip" if rtt_ms else ""
+    spent = f", {rtt_ms:.3g} ms of it the round trip" if 0 < rtt_ms < response_ms else ""
+    if rtt_ms >= response_ms:  # TCP's is smoothed, and holds the time until the peer acknowledges
+        spent = f", no more than TCP's round trip of {rtt_ms:.3g} ms"
     cause = "Latency" if network else "The time that the array and the hosts take per I/O"
     disks = _disk_words(figures)
     return (

@@ -24,7 +24,7 @@ def _too_short(step: StepView) -> Iterator[Doubt]:
     """A short run was asked for: that is told once, and is no doubt. One that ended before its time is one."""
     seconds = step.summary.seconds
     asked_s = float(step.spec.get("elapsed_s") or 0.0)
-    ends_when_done = asked_s >= UNTIL_DONE_S
+    ends_when_done = asked_s >= UNTIL_DONE_S or _has_done_its_work(step)
     if not step.summary.intervals:
         yield void("no interval was measured", "lengthen elapsed, or look at why the step ended")
     elif seconds < ENDED_EARLY * asked_s and not ends_when_done:
@@ -43,6 +43,16 @@ def _too_short(step: StepView) -> Iterator[Doubt]:
             if ends_when_done
             else f"set elapsed to {BRIEF_S:g} s or more for a figure to publish",
         )
+
+
+def _has_done_its_work(step: StepView) -> bool:
+    """It has moved the bytes after which it was to end, or come to the end of its volumes."""
+    limits, summary = step.spec.get("limits") or {}, step.summary
+    moved = {"bytes": summary.total, "read_bytes": summary.read, "written_bytes": summary.write}
+    if any((most := limits.get(key)) and by is not None and by.bytes >= most for key, by in moved.items()):
+        return True
+    streams = step.spec.get("streams") or []
+    return bool(streams) and all(stream.get("stop_at_end") for stream in streams)
 
 
 def _spread_of(iops: list[float]) -> float:

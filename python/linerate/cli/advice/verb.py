@@ -93,6 +93,8 @@ def advise(
     sources = advice.AuditSources(
         places or (), facts or (), switch or (), image or (), device or (), vlan, answer or ()
     )
+    if vlan is not None and not switch:
+        raise UserError("--vlan is about the ports of a switch", "add --switch, or leave it out")
     _check_apply(sources, apply=apply, yes=yes, other=json or show_facts)
     result = advice.audit(sources)
     if show_facts:

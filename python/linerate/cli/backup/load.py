@@ -10,6 +10,7 @@ import typer
 
 from linerate.cli import INTERRUPTED
 from linerate.cli.backup import words
+from linerate.cli.console import console, show_lines
 from linerate.cli.job import flags
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.overwrite import consent_of
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from linerate.workload.spec import SessionSpec, SmbSpec, VolumeSpec
 
 _MIB = 1 << 20
+_IMAGE_BYTES_MAX = 64 << 40
+"""Of a VHDX image."""
+_OUTSTANDING, _OUTSTANDING_MAX = 8, 65_536
 
 
 def backup_load(
@@ -37,7 +41,7 @@ def backup_load(
     seed: words.Seed = 1,
     transfer: words.Transfer = "1m",
     block: words.Block = "32m",
-    outstanding: flags.Outstanding = 8,
+    outstanding: flags.Outstanding = _OUTSTANDING,
     write_through: words.WriteThrough = False,
     buffered: words.Buffered = False,
     set_: flags.Settings = None,
@@ -58,7 +62,7 @@ def backup_load(
 
     session = options.with_settings(Overrides(), set_ or [], [], None)
     volumes = _Volumes(
-        session.iscsi, session.smb, _bytes("--size", size), outstanding or 8, write_through, buffered
+        session.iscsi, session.smb, _bytes("--size", size), _outstanding(outstanding), write_through, buffered
     )
     request = BackupRequest(
         data=_data(size, used, changed, transfer, seed),
@@ -82,8 +86,8 @@ def backup_load(
     if json:
         typer.echo(result_object(request, outcome))
     else:
-        for line in result_lines(request, outcome):
-            typer.echo(line)
+        out = console()
+        show_lines([*result_lines(request, outcome, out.width if out.is_terminal else None)])
     if outcome.error is not None:
         raise outcome.error
     if outcome.state == "interrupted":
@@ -134,9 +138,10 @@ def _data(size: str, used: float, changed: float, transfer: str, seed: int) -> B
     from linerate.backup import CLUSTER_BYTES, BackupSpec
 
     image_bytes, transfer_bytes = _bytes("--size", size), _bytes("--transfer", transfer)
-    if image_bytes % CLUSTER_BYTES or image_bytes <= CLUSTER_BYTES:
+    if image_bytes % CLUSTER_BYTES or not CLUSTER_BYTES < image_bytes <= _IMAGE_BYTES_MAX:
         raise UserError(
-            f"--size {size}: not a size of a virtual disk", "give a multiple of 64k, more than 64k"
+            f"--size {size}: not a size of a virtual disk",
+            "give a multiple of 64k, more than 64k and at most 64t",
         )
     if transfer_bytes % CLUSTER_BYTES or not 0 < transfer_bytes <= 16 * _MIB:
         raise UserError(
@@ -151,6 +156,14 @@ def _data(size: str, used: float, changed: float, transfer: str, seed: int) -> B
         transfer_bytes=transfer_bytes,
         seed=seed,
     )
+
+
+def _outstanding(given: int | None) -> int:
+    if given is None:
+        return _OUTSTANDING
+    if not 0 < given <= _OUTSTANDING_MAX:
+        raise UserError(f"--outstanding {given}: out of range", f"1 to {_OUTSTANDING_MAX:,}")
+    return given
 
 
 def _block(text: str) -> int:

@@ -75,20 +75,28 @@ def _line(told: PhaseProgress | PhaseResult | TimedEvent) -> str:
     return f"at {told.at_s:.1f} s: {told.volume or 'all volumes'}: {told.message}"
 
 
-def result_lines(request: BackupRequest, outcome: BackupOutcome) -> Iterator[str]:
-    """A table of the phases, then how it ended and where all is kept."""
+def result_lines(request: BackupRequest, outcome: BackupOutcome, width: int | None = None) -> Iterator[str]:
+    """A table of the phases, then how it ended and where all is kept. `width`: the terminal's columns; None: a pipe."""
     if outcome.phases:
-        yield from _table([_HEADS, *(_row(one) for one in outcome.phases)])
+        yield from _table([_HEADS, *(_row(one) for one in outcome.phases)], width)
         yield "GB/h: 10^9 bytes of data per hour; on the wire: TCP payload of both directions in Mbit/s"
     verified = sum(int(one.totals.get("verified_bytes", 0)) for one in outcome.phases)
     if verified:
         yield f"verified: {size_text(verified)} of {request.image.url} hold what the backups wrote"
+    elif (
+        outcome.state == "complete" and request.full and not any(one.data_bytes for one in _backups(outcome))
+    ):
+        yield "note: nothing on the disk was in use, so no data was backed up; raise --used or --size"
     if outcome.image in _LEFT:
         yield f"{request.image.url}: {_LEFT[outcome.image]}"
     if outcome.state == "interrupted":
         yield f"interrupted; what was measured is kept: {outcome.run.path}"
     else:
         yield f"run directory: {outcome.run.path}"
+
+
+def _backups(outcome: BackupOutcome) -> list[PhaseResult]:
+    return [one for one in outcome.phases if one.phase != "create"]
 
 
 def _row(one: PhaseResult) -> tuple[str, ...]:
@@ -107,12 +115,15 @@ def _row(one: PhaseResult) -> tuple[str, ...]:
     )
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The first column to the left, the others to the right."""
+def _table(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
+    """The first column to the left, the others to the right; the last ones are left out where the line is too short."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    gap = "  "
+    while width is not None and len(widths) > 1 and sum(widths) + len(gap) * (len(widths) - 1) > width:
+        widths.pop()
     for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        yield "  ".join([row[0].ljust(widths[0]), *cells])
+        cells = [cell.rjust(space) for cell, space in zip(row[1:], widths[1:], strict=False)]
+        yield gap.join([row[0].ljust(widths[0]), *cells])
 
 
 def result_object(request: BackupRequest, outcome: BackupOutcome) -> str:

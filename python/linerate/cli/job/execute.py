@@ -13,6 +13,7 @@ from linerate.cli import INTERRUPTED
 from linerate.cli.console import show_result
 from linerate.cli.view import RunView
 from linerate.cli.view.events import Failed, RunEnded, RunStarted
+from linerate.errors import LinerateError, quote
 from linerate.report import (
     write_diskspd_xml,
     write_fio_json,
@@ -79,21 +80,19 @@ def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
     """Tells how it went. An interrupted run gets no report: the user wants the prompt, and `report` can make it; nor
     does one that has measured nothing."""
     run, error = outcome.run, outcome.error
-    report = None
+    report, not_written = None, None
     has_result = bool(run.manifest.steps) and bool(run.intervals["ios"].sum())
     if outcome.state != "interrupted" and has_result:
-        report = write_report(run) if job.report else None
-        if job.vdbench_output is not None:
-            write_vdbench_output(run, job.vdbench_output)
-        if job.fio_json is not None:
-            write_fio_json(run, job.fio_json)
-        if job.iometer_csv is not None:
-            write_iometer_csv(run, job.iometer_csv)
-        if job.diskspd_xml is not None:
-            write_diskspd_xml(run, job.diskspd_xml)
+        try:
+            report = write_report(run) if job.report else None
+            _write_other_forms(job, run)
+        except LinerateError as refused:  # the result is there all the same, and is told first
+            not_written = refused
     code = {"complete": 0, "failed": error.exit_code if error else 1, "interrupted": INTERRUPTED}[
         outcome.state
     ]
+    if not_written is not None and code == 0:
+        code = not_written.exit_code
     validity = run.manifest.validity
     if error is not None:
         view.show(Failed.of(error))
@@ -110,9 +109,21 @@ def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
     )
     if not view.machine_readable:
         _tell(outcome, report, has_result=has_result)
-    if error is not None:
-        raise error
+    if fault := error or not_written:
+        raise fault
     return code
+
+
+def _write_other_forms(job: Job, run: RunDirectory) -> None:
+    """The results in the forms of other tools that were asked for. Raises HostError."""
+    if job.vdbench_output is not None:
+        write_vdbench_output(run, job.vdbench_output)
+    if job.fio_json is not None:
+        write_fio_json(run, job.fio_json)
+    if job.iometer_csv is not None:
+        write_iometer_csv(run, job.iometer_csv)
+    if job.diskspd_xml is not None:
+        write_diskspd_xml(run, job.diskspd_xml)
 
 
 def _tell(outcome: RunOutcome, report: Path | None, *, has_result: bool) -> None:
@@ -122,7 +133,7 @@ def _tell(outcome: RunOutcome, report: Path | None, *, has_result: bool) -> None
             summaries = summarise(run)
             show_result(summaries, run.manifest.validity, limit_of(run, summaries))
     else:
-        sys.stdout.write(f"interrupted; what was measured is kept: linerate report {run.path}\n")
+        sys.stdout.write(f"interrupted; what was measured is kept: linerate report {quote(run.path)}\n")
     if report is not None:
         sys.stdout.write(f"report: {report}\n")
     if has_result and outcome.state != "interrupted":
@@ -132,5 +143,5 @@ def _tell(outcome: RunOutcome, report: Path | None, *, has_result: bool) -> None
 def _next(run: RunDirectory) -> str:
     """The command that comes next."""
     if (validity := run.manifest.validity) is not None and validity.stamp == "void":
-        return f"linerate check {run.path}  (why the result does not count)"
-    return f"change one thing, run again, then: linerate compare {run.path} RUN"
+        return f"linerate check {quote(run.path)}  (why the result does not count)"
+    return f"change one thing, run again, then: linerate compare {quote(run.path)} RUN"

@@ -16,7 +16,7 @@ from linerate.cli.job import flags
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.where import Where
 from linerate.cli.place import place_of
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 
 if TYPE_CHECKING:
     from linerate.cli.job.fit import Fitted
@@ -129,7 +129,7 @@ def _interrupted_text(directory: Path) -> str:
     from linerate.scale import SCALE
 
     if (directory / SCALE).exists():
-        return f"interrupted; the runs so far are kept: linerate report {directory}"
+        return f"interrupted; the runs so far are kept: linerate report {quote(directory)}"
     return f"interrupted; no run of the search has ended: {directory}"
 
 

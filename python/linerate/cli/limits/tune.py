@@ -15,7 +15,7 @@ from typer import Option
 from linerate.cli.job import flags
 from linerate.cli.place import place_of
 from linerate.cli.study.kind import prepare, study_file
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 
 if TYPE_CHECKING:
     from linerate.setting import Value
@@ -276,7 +276,7 @@ def _search(
         with machine_for(record.study, directory, wait=wait):
             found = search(directory, record, _conductor(record, overwrite, json=json))
     except (KeyboardInterrupt, LinerateError):
-        typer.echo(f"go on with: linerate tune {directory}", err=True)
+        typer.echo(f"go on with: linerate tune {quote(directory)}", err=True)
         raise
     _show(directory, record, found, json=json)
 

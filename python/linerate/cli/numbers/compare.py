@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,8 @@ def _require_results(runs: Sequence[RunDirectory]) -> None:
             raise UserError(f"{run.path} is {run.state}: no condition can be judged", "repeat the run")
         if run.manifest.validity and run.manifest.validity.stamp == "void":
             raise UserError(
-                f"{run.path} is void: no condition can be judged", f"linerate check {run.path} says why"
+                f"{run.path} is void: no condition can be judged",
+                f"linerate check {quote(run.path)} says why",
             )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from linerate.errors import HostError, UserError
+from linerate.errors import UserError
 
 
 def consent_to_replace(
@@ -52,10 +52,6 @@ def _ask(names: str, state: str, how: str, asks: bool) -> None:
 def write_file(path: Path, data: bytes) -> None:
     """Write a file as a whole, with the folders above it. Raises HostError when that fails."""
     # Results start threads. A process with threads cannot enter a lab, and verbs of labs ask for consent here.
-    from linerate.results.files import write_atomically
+    from linerate.results.files import write_result
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, data)
-    except OSError as error:
-        raise HostError(f"{path}: {error.strerror}", "make room, or name another place") from error
+    write_result(path, data)

@@ -14,7 +14,7 @@ from linerate.analysis.verdict import ALPHA, plan_looks, shipped_claims
 from linerate.analysis.verdict.power import detectable
 from linerate.cli.study.comparison import comparison_lines, decided, progress_line
 from linerate.cli.study.places import host_lines, runs_here
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 from linerate.plural import plural
 from linerate.quantity import span_text
 from linerate.scale import runs_planned
@@ -164,7 +164,7 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
             typer.echo(f"    {line}")
     if directory.state in ("interrupted", "failed", "incomplete"):
         search = directory.search
-        resume = f"tune {search}" if search is not None else f"study resume {directory.path}"
+        resume = f"tune {quote(search)}" if search is not None else f"study resume {quote(directory.path)}"
         typer.echo(f"  go on with: linerate {resume}")
 
 

@@ -13,7 +13,7 @@ from linerate.cli.job.page import Page, with_page
 from linerate.cli.place import place_of
 from linerate.cli.study import shipped
 from linerate.cli.study.kind import prepare, study_file
-from linerate.errors import LinerateError, UserError
+from linerate.errors import LinerateError, UserError, quote
 
 if TYPE_CHECKING:
     from linerate.study import Study, StudyDirectory
@@ -119,7 +119,7 @@ def resume(
     opened = StudyDirectory.open(directory)
     if opened.search is not None:
         raise UserError(
-            f"{directory} is a stage of `linerate tune`", f"go on with: linerate tune {opened.search}"
+            f"{directory} is a stage of `linerate tune`", f"go on with: linerate tune {quote(opened.search)}"
         )
     if opened.state == "running":
         raise UserError(f"{directory} is being run by another process", "wait for it, or stop it")
@@ -201,7 +201,7 @@ def _conduct(directory: StudyDirectory, laboratory: Laboratory, page: bool, *, j
         ):
             done = conduct(directory.path, laboratory, tell)
     except (KeyboardInterrupt, LinerateError):
-        typer.echo(f"go on with: linerate study resume {directory.path}", err=True)
+        typer.echo(f"go on with: linerate study resume {quote(directory.path)}", err=True)
         raise
     _judge(done, json=json)
 
@@ -240,6 +240,6 @@ def _judge(directory: StudyDirectory, *, json: bool) -> None:
             typer.echo(next_line(judged, deciding(page)))
     if judged.state == "incomplete":
         typer.echo(
-            f"incomplete: {judged.reason}\ntry again: linerate study resume {directory.path}", err=True
+            f"incomplete: {judged.reason}\ntry again: linerate study resume {quote(directory.path)}", err=True
         )
         raise typer.Exit(1)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from linerate.errors import HostError
 from linerate.report.diskspd.elements import add
 from linerate.report.diskspd.profile import add_profile
 from linerate.report.diskspd.spans import add_time_span
 from linerate.results import RunDirectory
-from linerate.results.files import write_atomically
+from linerate.results.files import write_result
 
 _VERSION, _VERSION_DATE = "2.2.0", "2024/6/3"
 """The version of diskspd whose form this is."""
@@ -26,11 +25,7 @@ def write_diskspd_xml(run: RunDirectory, path: Path) -> None:
     document = diskspd_document(run)
     ElementTree.indent(document)
     text = ElementTree.tostring(document, encoding="unicode", short_empty_elements=False)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise HostError(f"{path}: {error.strerror}", "make room, or name another file") from error
+    write_result(path, text.encode())
 
 
 def diskspd_document(run: RunDirectory) -> ElementTree.Element:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from linerate.analysis.verdict import METRICS, Effect
-from linerate.errors import LinerateError
+from linerate.errors import LinerateError, quote
 from linerate.report.export.tables import Exported, exported_run
 from linerate.study import StudyDirectory
 from linerate.study.journal import StepDone
@@ -34,10 +34,10 @@ def exported_study(study: StudyDirectory) -> Exported:
     verdicts = study.verdicts
     if study.search is not None:
         notes.append(
-            f"no verdicts: this stage chose settings; linerate report {study.search} shows the result"
+            f"no verdicts: this stage chose settings; linerate report {quote(study.search)} shows the result"
         )
     elif verdicts is None:
-        notes.append(f"no verdicts yet; linerate study verdict {study.path} makes them")
+        notes.append(f"no verdicts yet; linerate study verdict {quote(study.path)} makes them")
     else:
         tables["verdicts"] = _verdicts(verdicts.judgement.effects)
     return Exported(tables, tuple(notes))

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from linerate.errors import HostError
 from linerate.report.fio.jobs import job_entries
 from linerate.results import RunDirectory
-from linerate.results.files import write_atomically
+from linerate.results.files import write_result
 
 _FIO_VERSION = "fio-3.33"
 """The version whose form this is."""
@@ -26,11 +25,7 @@ _FIO_VERSION = "fio-3.33"
 def write_fio_json(run: RunDirectory, path: Path) -> None:
     """Write the results of a run as one file; a file that is there is replaced. Raises HostError."""
     text = json.dumps(fio_document(run), indent=2) + "\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise HostError(f"{path}: {error.strerror}", "make room, or name another file") from error
+    write_result(path, text.encode())
 
 
 def fio_document(run: RunDirectory) -> Mapping[str, Any]:

@@ -13,11 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from linerate.errors import HostError
 from linerate.report.iometer.columns import COLUMNS
 from linerate.report.iometer.rows import StepRows, plain
 from linerate.results import RunDirectory, StepRecord
-from linerate.results.files import write_atomically
+from linerate.results.files import write_result
 
 _IOMETER_VERSION = "1.1.0"
 """The version whose form this is."""
@@ -28,11 +27,7 @@ _LINE = "'size,% of size,% reads,% random,delay,burst,align,reply"
 def write_iometer_csv(run: RunDirectory, path: Path) -> None:
     """Write the results of a run as one file; a file that is there is replaced. Raises HostError."""
     text = "\r\n".join(iometer_lines(run)) + "\r\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise HostError(f"{path}: {error.strerror}", "make room, or name another file") from error
+    write_result(path, text.encode())
 
 
 def iometer_lines(run: RunDirectory) -> Iterator[str]:

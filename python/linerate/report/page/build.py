@@ -112,15 +112,14 @@ def write_report(run: RunDirectory, path: Path | None = None) -> Path:
     """Write the report of a run and return its path.
 
     Without `path` it goes to `report.html` in the run directory; `RunClosedError` when that exists already,
-    for then it belongs to the closed run: give another path.
+    for then it belongs to the closed run: give another path. Raises HostError where it cannot be written.
     """
     target = path or run.path / files.REPORT
     if path is None and target.exists():
         raise RunClosedError(
             f"{target} exists and belongs to a closed run", hint="give another path for the report"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(target, render_report(run).encode())
+    files.write_result(target, render_report(run).encode())
     return target
 
 

@@ -18,12 +18,11 @@ _PACKAGE = "linerate.report.scale"
 def write_scale_report(directory: Path, path: Path | None = None) -> Path:
     """Write the report of a search, by default into its directory, where it takes the place of an earlier one.
 
-    Raises UserError for a directory that is no search.
+    Raises UserError for a directory that is no search, and HostError where it cannot be written.
     """
     record = ScaleRecord.open(directory)
     target = path or directory / files.REPORT
-    target.parent.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(target, render_scale(record).encode())
+    files.write_result(target, render_scale(record).encode())
     return target
 
 

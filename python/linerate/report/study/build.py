@@ -80,11 +80,13 @@ class WorkloadView:
 
 
 def write_study_report(directory: StudyDirectory, path: Path | None = None) -> Path:
-    """Write the report of a study, by default into its directory, where it takes the place of an earlier one."""
+    """Write the report of a study, by default into its directory, where it takes the place of an earlier one.
+
+    Raises HostError where it cannot be written.
+    """
     target = path or directory.path / REPORT
-    target.parent.mkdir(parents=True, exist_ok=True)
     links = run_links(directory, target)
-    files.write_atomically(target, render_study(study_page(directory), links).encode())
+    files.write_result(target, render_study(study_page(directory), links).encode())
     return target
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from statistics import median
 
 from linerate.analysis.verdict import Judgement, Observation, find_metric
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 from linerate.report.study import words
 from linerate.report.study.model import CasePart, SettingValue, StudyPage, WorkloadPart
 from linerate.report.study.paths import paths_of
@@ -141,7 +141,7 @@ def _validity(directory: StudyDirectory, runs: list[_Run], judgement: Judgement)
 
 def _no_verdicts(directory: StudyDirectory) -> Finding:
     reason = "nothing could be judged: no block holds the baseline and a case"
-    advice = f"linerate study resume {directory.path}"
+    advice = f"linerate study resume {quote(directory.path)}"
     if directory.study.scale is not None:
         reason = "nothing could be compared: the largest load of the baseline or of each case is not known"
         if directory.is_complete:

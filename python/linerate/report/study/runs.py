@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from linerate.errors import UserError
+from linerate.errors import HostError, UserError
 from linerate.report.page import write_report
 from linerate.results import files
 from linerate.study import StudyDirectory
@@ -34,7 +34,7 @@ def write_run_reports(directory: StudyDirectory, budget_s: float | None = None) 
         try:
             if not (directory.path / step.directory / files.REPORT).exists():
                 write_report(directory.run(step))
-        except (UserError, OSError):
+        except (UserError, HostError):
             continue
 
 

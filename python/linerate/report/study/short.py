@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from linerate.analysis.verdict import GAINS, LOSSES, Effect
+from linerate.errors import quote
 from linerate.plural import plural
 from linerate.report import figures
 from linerate.report.panels.paths import seconds
@@ -60,8 +61,8 @@ def next_command(place: str, blocks_planned: int, effects: Iterable[Effect]) -> 
     """The command that comes after a complete study, and what it is for: more blocks where these would decide."""
     needed = [one.blocks_needed for one in effects if one.primary and one.blocks_needed is not None]
     if needed and max(needed) > blocks_planned:
-        return f"linerate study resume {place} --blocks {max(needed)}", "decides what is undecided"
-    return f"linerate study check {place}", "is the result reliable"
+        return f"linerate study resume {quote(place)} --blocks {max(needed)}", "decides what is undecided"
+    return f"linerate study check {quote(place)}", "is the result reliable"
 
 
 def deciding(page: StudyPage) -> tuple[Effect, ...]:
@@ -185,7 +186,7 @@ def _next(page: StudyPage) -> Iterator[str]:
     if not page.place:
         return
     if page.state != "complete":
-        yield f"linerate study resume {page.place} (measures what is missing)"
+        yield f"linerate study resume {quote(page.place)} (measures what is missing)"
         return
     command, purpose = next_command(page.place, page.blocks_planned, deciding(page))
     yield f"{command} ({purpose})"

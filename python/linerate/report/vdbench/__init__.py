@@ -13,10 +13,12 @@ import html
 from collections.abc import Iterable
 from pathlib import Path
 
+from linerate.errors import HostError
 from linerate.filename import file_names
 from linerate.report.vdbench import flatfile, histogram, layout, operations, skew, status
 from linerate.report.vdbench.rows import StepRows, step_rows
 from linerate.results import RunDirectory, StepRecord
+from linerate.results.files import OTHER_PLACE
 
 _FILES = {"summary", "totals", "logfile", "parmfile", "flatfile", "histogram", "skew", "status"}
 _Line = str | layout.ReportLink | layout.RunStart
@@ -24,7 +26,17 @@ _Steps = list[tuple[StepRecord, StepRows]]
 
 
 def write_vdbench_output(run: RunDirectory, directory: Path) -> None:
-    """Write summary, totals, logfile, parmfile, flatfile, histogram, skew and status .html, and one file per volume."""
+    """Write summary, totals, logfile, parmfile, flatfile, histogram, skew and status .html, and one file per volume.
+
+    Raises HostError where they cannot be written.
+    """
+    try:
+        _write_files(run, directory)
+    except OSError as error:
+        raise HostError(f"{error.filename or directory}: {error.strerror}", OTHER_PLACE) from error
+
+
+def _write_files(run: RunDirectory, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     steps = [(record, step_rows(run, record)) for record in run.manifest.steps]
     names = sorted({name for _, rows in steps for name in rows.volumes})

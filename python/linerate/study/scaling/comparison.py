@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from linerate.analysis.metric import LARGEST_LOAD
 from linerate.analysis.verdict import ALPHA, Effect, Judgement, Verdict
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 from linerate.scale import Capacity, Procedure
 from linerate.study.directory import StudyDirectory
 from linerate.study.journal import LoadMeasured
@@ -79,7 +79,8 @@ def judgement(directory: StudyDirectory, baseline: str) -> Judgement:
     ended = [one for one in searches(directory) if one.ended]
     if not any(one.case.name == baseline for one in ended):
         raise UserError(
-            f"no search of the baseline {baseline} has ended", f"linerate study resume {directory.path}"
+            f"no search of the baseline {baseline} has ended",
+            f"linerate study resume {quote(directory.path)}",
         )
     return Judgement(baseline, study.margin, ALPHA, tuple(effects(study, ended, baseline)), ())
 

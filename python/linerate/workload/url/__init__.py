@@ -19,6 +19,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from linerate.errors import UserError
 from linerate.workload.url.host_like import url_meant
@@ -58,6 +59,7 @@ __all__ = [
     "without_secret",
 ]
 
+_WINDOWS_SHARE = re.compile(r"\\\\(?P<host>[^\\/.?][^\\/]*)[\\/](?P<path>.+)", re.DOTALL)
 _WINDOWS_DEVICE = re.compile(r"\\\\\.\\|//\./|[a-z]:[\\/]", re.IGNORECASE)
 
 
@@ -76,6 +78,11 @@ def parse_target(
         raise UserError(
             f"{text}: a Windows device, which this host does not have",
             "say where it is with --map, for example --map '*'=iscsi://10.0.0.5/iqn.2026-11.lab:disks/{n-1}",
+        )
+    if (share := _WINDOWS_SHARE.fullmatch(text)) is not None:
+        path = quote(share["path"].replace("\\", "/"))
+        raise UserError(
+            f"{text}: a file of a share, in the form of Windows", f"write smb://user@{share['host']}/{path}"
         )
     if colon and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) and rest.startswith("//"):
         raise UserError(f"{scheme}://: no such kind of target", f"write {TARGET_FORM}")

@@ -31,6 +31,7 @@ def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
     if text[len("smb:") :][:2] != "//":
         raise UserError(f"{shown}: // is missing after smb:", f"write {SMB_FORM}")
     authority, _, rest = text[len("smb://") :].partition("/")
+    _check_mark(shown, authority, rest)
     user, secret, server = _login(shown, authority, SMB_FORM, environ)
     share, _, path = rest.partition("/")
     return Target(
@@ -48,6 +49,7 @@ def parse_smb_folder(text: str, environ: Mapping[str, str]) -> Target:
     if scheme.lower() != "smb" or not separator:
         raise UserError(f"{shown}: this is no address of a folder of a share", f"write {SMB_FOLDER_FORM}")
     authority, _, place = rest.partition("/")
+    _check_mark(shown, authority, place)
     user, secret, server = _login(shown, authority, SMB_FOLDER_FORM, environ)
     share, _, path = place.partition("/")
     path = path.rstrip("/")
@@ -65,10 +67,35 @@ def parse_smb_server(text: str, environ: Mapping[str, str]) -> Target:
     shown = without_secret(text)
     scheme, separator, rest = text.partition("://")
     authority, _, path = rest.partition("/")
-    if scheme.lower() != "smb" or not separator or path:
+    if scheme.lower() != "smb" or not separator:
+        raise UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
+    _check_mark(shown, authority, path)
+    if path:
         raise UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
     user, secret, server = _login(shown, authority, SMB_SERVER_FORM, environ)
     return Target(kind="smb", url=f"smb://{_server(shown, server)}", user=user, secret=secret)
+
+
+def _check_mark(shown: str, authority: str, rest: str) -> None:
+    """Raises UserError for a URL whose password seems to hold a slash: what follows that would be taken for server,
+    share and file, and be shown and sent as such."""
+    login, at, _ = authority.rpartition("@")
+    _, mark, after = rest.rpartition("@")
+    if at:
+        # host/share/file after another @: the first one may be of the password, too
+        is_cut = "/" in after.partition("/")[2] and ("%" in login or ":" in login)
+    else:
+        _, colon, port = authority.rpartition(":")
+        is_port = not colon or port.isdigit() or authority.startswith("[")
+        if "%" in authority and not mark:
+            raise UserError("smb://***: there is no @ between password and host", f"write {SMB_FORM}")
+        is_cut = "%" in authority or not is_port
+    if mark and is_cut:
+        raise UserError(
+            f"{shown}: there is an @ after the first /, and a password with / cannot stand in a URL",
+            "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file; in the name of a share or a file "
+            "write @ as %40",
+        )
 
 
 def _login(
