@@ -315,3 +315,19 @@ def test_a_result_is_told_before_the_file_that_cannot_be_written(
     last = LINES.validate_json(ended.stdout.splitlines()[-1])
     assert isinstance(last, RunEnded)
     assert (last.state, last.exit_code) == ("complete", 1)
+
+
+def test_a_run_whose_reader_has_gone_ends_as_by_ctrl_c(workload: Path, tmp_path: Path) -> None:
+    workload.write_text(WORKLOAD.replace('elapsed = "0.4s"', 'elapsed = "60s"'), "ascii")
+    words = ("run", workload, "--target", "null:64m", "--output", tmp_path / "run", "--json")
+    command = [*COMMAND, *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["type"] == "interval":
+                break
+        process.stdout.close()
+        assert process.wait(TIMEOUT_S) != 0
+    run = RunDirectory.open(tmp_path / "run")
+    assert run.manifest.state == "interrupted"
+    assert run.intervals.get_column("ios").sum() > 0

@@ -70,7 +70,10 @@ def execute(job: Job, view: RunView) -> int:
         def show(event: RunEvent) -> None:
             if isinstance(event, RunStarted):  # until now a question may have been asked there
                 terminal.enter_context(view)
-            view.show(event)
+            try:
+                view.show(event)
+            except BrokenPipeError:  # the reader of our output has gone (`| head`): it ends as by Ctrl-C
+                raise KeyboardInterrupt from None
 
         outcome = carry_out(execution, show)
     return _conclude(job, view, outcome)
