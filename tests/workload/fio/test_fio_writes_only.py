@@ -32,6 +32,14 @@ def test_a_job_that_only_reads_may_have_what_concerns_writes(fio: ReadFio, line:
     assert f"{line}: changes nothing here: the job only reads" in [one.message for one in plan.warnings]
 
 
+@pytest.mark.parametrize("mix", ["rwmixread=100", "rwmixwrite=0", "rwmixwrite=50\nrwmixread=100"])
+def test_a_mix_without_writes_only_reads(fio: ReadFio, mix: str) -> None:
+    text = f"{TIMED}rw=randrw\nbuffer_compress_chunk=1k\n"
+    assert only_run(fio(text + mix)).streams[0].read_percent == 100
+    for other in ("rwmixread=99", "rwmixwrite=1", "rwmixread=100\nrwmixwrite=50"):
+        assert "buffer_compress_chunk=1k: is not supported" in refusal(fio, text + other).message
+
+
 @pytest.mark.parametrize("line", ["zero_buffers", "dedupe_percentage=30", "buffer_pattern=0xdead"])
 @pytest.mark.parametrize("form", ["write", "randrw"])
 def test_a_job_that_writes_may_not(fio: ReadFio, form: str, line: str) -> None:

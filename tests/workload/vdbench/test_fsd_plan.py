@@ -278,6 +278,28 @@ def test_loops_over_whole_numbers_leave_fractions_out(read: Read) -> None:
     assert [step.label for step in plan.steps()][3] == "rd1 threads=12"
 
 
+@pytest.mark.parametrize("operation", ["getattr", "delete", "copy,target=fsd1"])
+def test_a_percentage_of_reads_comes_before_the_operation_as_in_vdbench(read: Read, operation: str) -> None:
+    mixed = FWD.replace("=read", f"={operation},fileio=random,rdpct=30")
+    plan = read_plan(read, FSD + mixed + RD)
+    (run,) = runs_of(plan)
+    (work,) = run.files.workloads
+    assert (work.operation, work.read_percent, work.target) == ("read", 30, None)
+    assert [one.operation for one in run.files.streams][:2] == ["read", "write"]
+    word = operation.partition(",")[0]
+    said = f"fwd=fwd1: with rdpct= it reads and writes its files, as in vdbench: no {word}"
+    assert said in [notice.message for notice in plan.warnings]
+
+
+def test_format_means_nothing_to_sds_as_in_vdbench(read: Read) -> None:
+    text = "sd=sd1,lun=/data/x,size=1m\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1,elapsed=9"
+    plan, plain = (read(f"{text}{more}\n") for more in (",format=yes", ""))
+    assert [step.spec for step in plan.steps()] == [step.spec for step in plain.steps()]
+    assert "format=yes: no effect with WDs, as in vdbench: it is of FSDs" in [
+        notice.message for notice in plan.warnings
+    ]
+
+
 def test_options_for_volumes_are_refused(read: Read) -> None:
     with pytest.raises(UserError, match="--outstanding: goes with volumes"):
         read(FSD + FWD + RD, overrides=Overrides(outstanding=4))

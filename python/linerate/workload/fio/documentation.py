@@ -144,7 +144,8 @@ as many threads as `numjobs` says. The files of all copies are in one folder, as
 - `filecreate` removes files of an earlier run first, so that each file is made. `filestat` and `filedelete` make
   the files that are missing first and fill those that are not whole, as fio does, unless `create_on_open=1` is there.
 - Without `time_based` each file has its turn once. With it, `filestat` goes round the files for `runtime`.
-- Such a job runs alone: write `stonewall` in the next one.
+- Several such jobs run at the same time if they have the same engine, `numjobs`, `nrfiles` and times, and files of
+  their own. No other job runs with them: write `stonewall` in the next one.
 - fio counts the blocks of the files as I/Os. Linerate counts operations, as fio's `clat` does.
 
 Refused:

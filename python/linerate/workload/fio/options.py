@@ -58,8 +58,11 @@ class SectionOptions:
 
     @property
     def only_reads(self) -> bool:
-        """rw= has no writes."""
-        return self.text("rw", "read").partition(":")[0].strip() in ("read", "randread")
+        """rw= has no writes, or its mix has none."""
+        kind = self.text("rw", "read").partition(":")[0].strip()
+        share = self.later("rwmixread", "rwmixwrite")
+        all_reads = self.text(share, "").strip(" %") == ("100" if share == "rwmixread" else "0")
+        return kind in ("read", "randread") or (kind in ("rw", "readwrite", "randrw") and all_reads)
 
     def notice_only_reads(self, *names: str) -> None:
         """Notes which of these keywords of writes are there, in a job that only reads."""

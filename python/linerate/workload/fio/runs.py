@@ -56,13 +56,13 @@ def steps_of(jobs: Sequence[FioJob], overrides: Overrides, problems: Problems) -
 
 
 def _entry_steps(jobs: Sequence[FioJob], entries: EntrySteps, problems: Problems) -> list[PlanStep]:
-    """Those of a job with filecreate, filestat or filedelete: it is alone."""
-    if len(jobs) > 1:
-        other = jobs[0] if jobs[0].entries is None else jobs[1]
+    """Those of jobs with filecreate, filestat or filedelete: no other job runs with them."""
+    other = next((job for job in jobs if job.entries is None), None)
+    if other is not None:
         what = f"[{other.name}] runs at the same time as a job with filecreate, filestat or filedelete: not supported"
         problems.error(other.place, what, "write stonewall in the later one")
         return []
-    return entries.steps_of(jobs[0], problems)
+    return entries.steps_of(jobs, problems)
 
 
 def _groups(jobs: Sequence[FioJob], problems: Problems) -> Iterator[list[FioJob]]:

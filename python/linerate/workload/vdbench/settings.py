@@ -465,7 +465,9 @@ def read_rd(instance: Instance, problems: Problems) -> Rd:
     """One RD with WDs."""
     fields = Fields(instance, problems)
     for keyword in FILE_RD_KEYWORDS:
-        if value := fields.value(keyword):
+        if (value := fields.value(keyword)) and keyword == "format":
+            problems.notice(value.place, f"{value.shown}: no effect with WDs, as in vdbench: it is of FSDs")
+        elif value:
             fields.wrong(value, "goes with FWDs, and this file has none", "leave it out")
     rates = fields.value("iorate")
     for rate in rates.numbers if rates else ():

@@ -321,7 +321,12 @@ FSD = (
 FWD = (
     Keyword("fsd", "name, (list), (fsd1-fsd8) or fsd*", "FSDs that it uses", form=Form.NAMES),
     Keyword("readpct", "0 to 100", "same as rdpct", form=Form.NUMBERS, same_as="rdpct"),
-    Keyword("rdpct", "0 to 100", "reads and writes of each file; needs fileio=random", form=Form.NUMBERS),
+    Keyword(
+        "rdpct",
+        "0 to 100",
+        "reads and writes of each file, whatever operation= says, as in vdbench; needs fileio=random",
+        form=Form.NUMBERS,
+    ),
     Keyword(
         "stopafter",
         "n or n%",
@@ -444,7 +449,7 @@ RD = (
     Keyword(
         "format",
         "yes, no, only, restart, clean, once, directories; (only,limited); or a list",
-        "a run before the RD that removes the old structure and makes the new one",
+        "a run before the RD that removes the old structure and makes the new one; no effect with WDs",
         "no",
     ),
     _OPENFLAGS,

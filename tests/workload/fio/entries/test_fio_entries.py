@@ -97,6 +97,54 @@ def test_other_jobs_do_not_run_at_the_same_time(tmp_path: Path) -> None:
     assert len(read(tmp_path, text.replace("[b]\n", "[b]\nstonewall\n"))) == 3
 
 
+AT_ONCE = "[a]\nioengine=filecreate\n[b]\nioengine=filecreate\n"
+
+
+def test_jobs_at_the_same_time_are_one_run_with_files_of_each(tmp_path: Path) -> None:
+    head = HEAD.replace("f.$jobnum", "$jobname.$jobnum")
+    plan = read(tmp_path, head + AT_ONCE)
+    assert [run.name for run in plan.steps()] == ["format_for_a+1", "a+1"]
+    making, doing = files_of(plan)
+    anchors = [f"{name}.jobnum.filenum" for name in "ab"]
+    for run in (making, doing):
+        assert [Path(one.anchor).name for one in run.structures] == anchors
+        assert [(work.structure, work.share_percent) for work in run.workloads] == [(0, 50), (1, 50)]
+    assert [(work.name, work.operation, work.threads) for work in doing.workloads] == [
+        ("a", "create", 2),
+        ("b", "create", 2),
+    ]
+    jobs = [(job.name, job.streams) for job in list(plan.steps())[1].jobs]
+    assert jobs == [("a", ("a create",)), ("b", ("b create",))]
+    ran = linerate("run", "w.fio", "--overwrite", "all", "--output", "run", "--no-report", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    for anchor in anchors:
+        assert len(list((tmp_path / "d" / anchor).rglob("vdb_f*.file"))) == 10
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "nrfiles=6",
+            "w.fio:9: jobs a and b run at the same time and differ in their engine, numjobs= or nrfiles=",
+        ),
+        ("numjobs=1", "differ in their engine, numjobs= or nrfiles="),
+        ("ioengine=filestat", "differ in their engine, numjobs= or nrfiles="),
+        ("startdelay=3", "w.fio:9: jobs a and b run at the same time and differ in their times"),
+        (
+            "filename_format=a.$jobnum.$filenum",
+            "w.fio:9: jobs a and b run at the same time on the same files",
+        ),
+    ],
+)
+def test_jobs_at_the_same_time_do_the_same_with_files_of_their_own(
+    line: str, message: str, tmp_path: Path
+) -> None:
+    head = HEAD.replace("f.$jobnum", "$jobname.$jobnum")
+    assert message in refusal(tmp_path, f"{head}{AT_ONCE}{line}\n")
+    assert len(read(tmp_path, f"{head}{AT_ONCE}stonewall\n{line}\n")) >= 3
+
+
 def test_options_of_volumes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "w.fio").write_text(f"{HEAD}[a]\nioengine=filecreate\n")
     with pytest.raises(UserError, match="--size: goes with volumes"):

@@ -22,6 +22,9 @@ _FOLDER = "vdb.1_1.dir"
 """The one folder of a structure."""
 
 
+_Work = tuple[FioJob, EntryLoad, StructureSpec]
+
+
 @dataclass(slots=True)
 class EntrySteps:
     """Makes the steps of one plan. labels: those of all runs."""
@@ -30,100 +33,130 @@ class EntrySteps:
     _made: dict[str, int] = field(default_factory=dict)
     """By anchor: how many whole files an earlier run of the plan left. New ones are empty."""
 
-    def steps_of(self, job: FioJob, problems: Problems) -> list[PlanStep]:
-        """The run of a job, and before it the one that makes or removes files."""
-        if job.entries is None:
+    def steps_of(self, jobs: Sequence[FioJob], problems: Problems) -> list[PlanStep]:
+        """The run of jobs that go at the same time, and before it those that make or remove their files. Jobs without
+        entries are left out."""
+        names: set[str] = set()
+        works = [
+            (
+                job,
+                job.entries,
+                _structure(job, "files" if len(jobs) == 1 else unused_name(job.name, names, "-")),
+            )
+            for job in jobs
+            if job.entries is not None
+        ]
+        if not _fit(works, problems):
             return []
-        structure = _structure(job)
-        files = structure.files
-        made = self._made.get(structure.anchor, 0)
-        steps: list[PlanStep] = []
-        if job.entries.operation == "create":
-            removed = (
-                "files that are there are removed before the run, so that each is made; fio would open them"
-            )
-            problems.notice(job.place, f"[{job.name}]: {removed}")
-            steps.append(self._format(job, structure, FormatSpec(delete=True, folders=True, files=False)))
-        elif job.entries.lays_out and made < files:
-            steps.append(self._format(job, structure, FormatSpec(delete=False, folders=True, files=True)))
-        where = os.path.join(structure.anchor, _FOLDER)
-        problems.notice(job.place, f"[{job.name}]: its files are {where}/vdb_f0001.file and so on")
-        left = {"create": 0, "delete": max(made - files, 0)}
-        self._made[structure.anchor] = left.get(job.entries.operation, max(made, files))
-        return [*steps, self._run(job, job.entries, structure)]
+        removed: list[_Work] = []
+        laid_out: list[_Work] = []
+        for job, entries, structure in works:
+            files = structure.files
+            made = self._made.get(structure.anchor, 0)
+            if entries.operation == "create":
+                what = "files that are there are removed before the run, so that each is made; fio would open them"
+                problems.notice(job.place, f"[{job.name}]: {what}")
+                removed.append((job, entries, structure))
+            elif entries.lays_out and made < files:
+                laid_out.append((job, entries, structure))
+            where = os.path.join(structure.anchor, _FOLDER)
+            problems.notice(job.place, f"[{job.name}]: its files are {where}/vdb_f0001.file and so on")
+            left = {"create": 0, "delete": max(made - files, 0)}
+            self._made[structure.anchor] = left.get(entries.operation, max(made, files))
+        steps = [self._format(removed, FormatSpec(delete=True, folders=True, files=False))] if removed else []
+        if laid_out:
+            steps.append(self._format(laid_out, FormatSpec(delete=False, folders=True, files=True)))
+        return [*steps, self._run(works)]
 
-    def _format(self, job: FioJob, structure: StructureSpec, what: FormatSpec) -> PlanStep:
+    def _format(self, works: Sequence[_Work], what: FormatSpec) -> PlanStep:
         """A run that makes all files, or none and removes those that are there."""
-        work = FileWorkSpec(
-            name="format",
-            structure=0,
-            operation="write",
-            sizes=((_FORMAT_BYTES, 100.0),),
-            threads=_FORMAT_THREADS,
-            share_percent=100.0,
-        )
-        name = f"format_for_{job.name}"
-        shown = f"{structure.files:,} file{'' if structure.files == 1 else 's'}"
-        text = f"{shown}, {size_text(structure.mean_bytes)}" if what.files else "an empty folder"
-        spec = self._spec(job, (name, structure, work), what)
+        first = works[0][0]
+        structures = [structure for _, _, structure in works]
+        making = [
+            FileWorkSpec(
+                name="format",
+                structure=index,
+                operation="write",
+                sizes=((_FORMAT_BYTES, 100.0),),
+                threads=_FORMAT_THREADS,
+                share_percent=100.0 / len(works),
+            )
+            for index in range(len(works))
+        ]
+        files = sum(structure.files for structure in structures)
+        shown = f"{files:,} file{'' if files == 1 else 's'}"
+        text = f"{shown}, {size_text(sum(structure.mean_bytes for structure in structures))}"
+        spec = self._spec(first, (f"format_for_{_name_of(works)}", structures, making), what)
         return PlanStep(
             PlannedRun(
                 spec=spec,
-                name=name,
+                name=f"format_for_{_name_of(works)}",
                 label=spec.name,
-                timing_text=f"until it has {text}",
-                error_limit=job.error_limit,
+                timing_text=f"until it has {text if what.files else 'an empty folder'}",
+                error_limit=_error_limit(works),
                 ends_when_done=True,
-                source=str(job.place),
+                source=str(first.place),
             )
         )
 
-    def _run(self, job: FioJob, entries: EntryLoad, structure: StructureSpec) -> PlanStep:
-        work = FileWorkSpec(
-            name=job.name,
-            structure=0,
-            operation=entries.operation,
-            select=entries.select,
-            sizes=((_FORMAT_BYTES, 100.0),),
-            threads=job.copies,
-            share_percent=100.0,
+    def _run(self, works: Sequence[_Work]) -> PlanStep:
+        first = works[0][0]
+        doing = [
+            FileWorkSpec(
+                name=job.name,
+                structure=index,
+                operation=entries.operation,
+                select=entries.select,
+                sizes=((_FORMAT_BYTES, 100.0),),
+                threads=job.copies,
+                share_percent=100.0 / len(works),
+            )
+            for index, (job, entries, _) in enumerate(works)
+        ]
+        spec = self._spec(first, (_name_of(works), [structure for _, _, structure in works], doing), None)
+        span = (
+            f"elapsed={number_text(first.runtime_s)}" if first.runtime_s else "until each file had its turn"
         )
-        spec = self._spec(job, (job.name, structure, work), None)
-        span = f"elapsed={number_text(job.runtime_s)}" if job.runtime_s else "until each file had its turn"
-        warmup_text = f" warmup={number_text(job.ramp_s)}" if job.ramp_s else ""
-        asked = spec.streams[0].name
+        warmup_text = f" warmup={number_text(first.ramp_s)}" if first.ramp_s else ""
+        asked = {stream.workload: stream.name for stream in reversed(spec.files.streams)}
         return PlanStep(
             PlannedRun(
                 spec=spec,
-                name=job.name,
+                name=_name_of(works),
                 label=spec.name,
                 timing_text=f"{span}{warmup_text}",
-                pause_s=job.delay_s,
-                start_commands=job.start_commands,
-                end_commands=job.end_commands,
-                error_limit=job.error_limit,
-                jobs=(PlannedJob(job.name, _shown(job), (asked,)),),
-                ends_when_done=not job.runtime_s,
-                source=str(job.place),
+                pause_s=first.delay_s,
+                start_commands=tuple(dict.fromkeys(one for job, _, _ in works for one in job.start_commands)),
+                end_commands=tuple(dict.fromkeys(one for job, _, _ in works for one in job.end_commands)),
+                error_limit=_error_limit(works),
+                jobs=tuple(
+                    PlannedJob(job.name, _shown(job), (asked[index],))
+                    for index, (job, _, _) in enumerate(works)
+                ),
+                ends_when_done=not first.runtime_s,
+                source=str(first.place),
             )
         )
 
     def _spec(
-        self, job: FioJob, what: tuple[str, StructureSpec, FileWorkSpec], making: FormatSpec | None
+        self,
+        job: FioJob,
+        what: tuple[str, Sequence[StructureSpec], Sequence[FileWorkSpec]],
+        making: FormatSpec | None,
     ) -> FilesLoadSpec:
-        """Of the name, the structure and the work of a run."""
-        name, structure, work = what
+        """Of the name, the structures and the works of a run; its times are those of the job."""
+        name, structures, works = what
         runtime_s = None if making else job.runtime_s
         warmup_s = 0.0 if making else job.ramp_s
         seed = 1 if job.seed is None else job.seed
-        streams = streams_of([work], [structure])
+        streams = streams_of(works, structures)
         files = FilesRunSpec(
             seed=seed,
             warmup_s=warmup_s,
             elapsed_s=runtime_s,
             interval_s=_INTERVAL_S,
-            structures=(structure,),
-            workloads=(work,),
+            structures=tuple(structures),
+            workloads=tuple(works),
             streams=tuple(stream for stream, _ in streams),
             format=making,
         )
@@ -134,19 +167,53 @@ class EntrySteps:
             warmup_s=warmup_s,
             elapsed_s=runtime_s or UNTIL_DONE_S,
             interval_s=_INTERVAL_S,
-            volumes=(volume_of(0, structure, [work]),),
+            volumes=tuple(volume_of(index, one, works) for index, one in enumerate(structures)),
             streams=tuple(stream for _, stream in streams),
             files=files,
         )
 
 
-def _structure(job: FioJob) -> StructureSpec:
+def _fit(works: Sequence[_Work], problems: Problems) -> bool:
+    """Whether the jobs of a run do the same at the same times, with files of their own; what is wrong is noted.
+
+    In fio each goes at its own pace; the data plane holds the shares of those of a run, so they are equal.
+    """
+    first, doing, structure_of_first = works[0]
+    anchors: dict[str, FioJob] = {}
+    for job, entries, structure in works:
+        what = ""
+        if (job.copies, structure.files, entries) != (first.copies, structure_of_first.files, doing):
+            what = f"jobs {first.name} and {job.name} run at the same time and differ in their engine, numjobs= or "
+            what += "nrfiles=: not supported for file operations"
+        elif (job.runtime_s, job.ramp_s, job.delay_s) != (first.runtime_s, first.ramp_s, first.delay_s):
+            what = f"jobs {first.name} and {job.name} run at the same time and differ in their times: not supported"
+        elif structure.anchor in anchors:
+            what = (
+                f"jobs {anchors[structure.anchor].name} and {job.name} run at the same time on the same files"
+            )
+        if what:
+            problems.error(job.place, what, "write stonewall in the later one")
+            return False
+        anchors[structure.anchor] = job
+    return True
+
+
+def _name_of(works: Sequence[_Work]) -> str:
+    first = works[0][0].name
+    return first if len(works) == 1 else f"{first}+{len(works) - 1}"
+
+
+def _error_limit(works: Sequence[_Work]) -> int | None:
+    return min((job.error_limit for job, _, _ in works if job.error_limit is not None), default=None)
+
+
+def _structure(job: FioJob, name: str) -> StructureSpec:
     """The files of all copies: one folder, named after the files that fio would make."""
     files = job.files
     folder = os.path.abspath(files.directories[0] if files.directories else "")
     base = files.name_format.replace("$jobname", job.section).replace("$", "").replace("/", "_")
     return StructureSpec(
-        name="files",
+        name=name,
         anchor=os.path.join(folder, base),
         depth=1,
         width=1,

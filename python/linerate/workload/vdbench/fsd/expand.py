@@ -218,10 +218,8 @@ class _Expander:
                 what = f"rd={rd.name}: rdpct= needs fileio=random in fwd={fwd.name}"
                 self._problems.error(rd.place, what, "write fileio=random")
                 return None
-            if read_percent is not None and not set(operations) <= {"read", "write"}:
-                what = f"rd={rd.name}: rdpct= goes with operation=read or write, not {', '.join(operations)}"
-                self._problems.error(rd.place, what, "use an FWD for each operation")
-                return None
+            if read_percent is not None:
+                operations = self._mixed(rd, fwd, operations)
             if not self._targets_fit(rd, fwd, operations, names):
                 return None
             threads = int(cast("float", values.get("threads", fwd.threads)))
@@ -234,6 +232,14 @@ class _Expander:
                     )
                 )
         return self._with_shares(rd, works)
+
+    def _mixed(self, rd: FileRd, fwd: Fwd, operations: Sequence[FileOp]) -> tuple[FileOp, ...]:
+        """What an FWD with rdpct= does. vdbench asks for rdpct= first, and for operation= only without it."""
+        others = [operation for operation in operations if operation not in ("read", "write")]
+        if others:
+            what = f"fwd={fwd.name}: with rdpct= it reads and writes its files, as in vdbench: no {', '.join(others)}"
+            self._problems.notice(rd.place, what)
+        return tuple("read" if operation in others else operation for operation in operations)
 
     def _targets_fit(self, rd: FileRd, fwd: Fwd, operations: Sequence[FileOp], names: Sequence[str]) -> bool:
         """Whether what copies has a target of the same structure."""
