@@ -29,6 +29,39 @@ fn a_shared_queue_has_its_ios_in_flight_on_all_volumes_together() {
 }
 
 #[test]
+fn shared_queues_begin_and_end_at_their_own_times() {
+    let volumes = json!([
+        in_queue("a", 3, &json!({"name": "q"})),
+        in_queue("b", 3, &json!({"name": "q"})),
+        in_queue("c", 1, &json!({"name": "late"})),
+        in_queue("d", 1, &json!({"name": "late"})),
+    ]);
+    let late = json!({"start_after_s": 0.5, "stop_after_s": 0.9});
+    let streams = json!([
+        stream("early", &["a", "b"], &json!({"stop_after_s": 0.3})),
+        stream("c", &["c"], &late),
+        stream("d", &["d"], &late),
+    ]);
+    let rest = json!({"elapsed_s": 60, "interval_s": 0.1, "workers": 1});
+    let (intervals, total) = run_well(spec(&volumes, &streams, &rest));
+    assert!((0.9..5.0).contains(&total.end_s), "it ends with its last queue: {}", total.end_s);
+    for interval in &intervals {
+        for (volumes, from, to, most) in [([0, 1], 0.0, 0.3, 3.01), ([2, 3], 0.5, 0.9, 1.01)] {
+            let number: u64 = volumes.iter().map(|&one| ios(interval, None, Some(one), None)).sum();
+            if interval.end_s <= from || interval.start_s >= to + 0.1 {
+                assert_eq!(number, 0, "at {}", interval.start_s);
+            } else if interval.start_s >= from && interval.end_s <= to {
+                assert!(interval.outstanding_mean <= most, "{} in flight", interval.outstanding_mean);
+            }
+        }
+    }
+    for (one, other) in [(0, 1), (2, 3)] {
+        let [one, other] = [one, other].map(|volume| ios(&total, None, Some(volume), None));
+        assert!(one > 500 && other > 500 && one.abs_diff(other) * 10 < one + other, "{one} and {other}");
+    }
+}
+
+#[test]
 fn ios_of_a_shared_queue_fit_the_buffers_of_all_its_volumes() {
     let large = json!({"sizes": {"kind": "mix", "parts": [[262_144, 100]]}, "read_percent": 50});
     let streams =
@@ -63,7 +96,6 @@ fn what_contradicts_itself_is_refused_by_key() {
             "same outstanding",
         ),
         (json!([in_queue("a", 4, &queue), in_queue("b", 4, &queue)]), json!({}), json!({}), "needs streams"),
-        (one.clone(), json!({"stop_after_s": 1}), json!({}), "without times"),
         (one.clone(), json!({"think_time": {"pause_s": 1}}), json!({}), "a pause"),
         (one.clone(), json!({}), json!({"shares": "total"}), "volumes.queue"),
         (one.clone(), json!({}), json!({"verify": "on"}), "volumes.queue"),
@@ -71,6 +103,14 @@ fn what_contradicts_itself_is_refused_by_key() {
         let message = refused(volumes, &part, &rest);
         assert!(message.contains(words), "{message}");
     }
+    let streams = json!([
+        stream("s", &["a"], &json!({"stop_after_s": 1})),
+        stream("t", &["b"], &json!({"stop_after_s": 2})),
+    ]);
+    let volumes = json!([in_queue("a", 4, &queue), in_queue("b", 4, &queue)]);
+    let text = json!({"version": 1, "elapsed_s": 1, "volumes": volumes, "streams": streams}).to_string();
+    let message = RunSpec::from_json(&text).unwrap_err().to_string();
+    assert!(message.contains("one start and one end"), "{message}");
     let of = |unit: &str, parts: Value| json!({"distribution": {"unit": unit, "parts": parts}});
     let mut hot = of("percent", json!([[100, 100]]));
     hot["hotband"] = json!({"unit": "percent", "start": 0, "end": 50});

@@ -176,6 +176,38 @@ def test_copies_with_files_of_their_own_have_a_queue_each(fio: ReadFio) -> None:
     assert all(one.outstanding == 4 for one in spec.volumes)
 
 
+AT_TIMES = "[a]\nruntime=2\n[b]\nnumjobs=2\nstartdelay=1\nruntime=1\n"
+"""Two jobs, one of them with two copies; each copy has a queue."""
+
+
+def test_queues_begin_and_end_with_their_jobs(fio: ReadFio) -> None:
+    spec = only_run(fio(f"{BASE}nrfiles=3\niodepth=4\nioengine=libaio\ntime_based\n{AT_TIMES}"))
+    assert spec.elapsed_s == 2
+    depths = {one.queue.name: one.outstanding for one in spec.volumes if one.queue}
+    assert depths == {"queue1": 4, "queue2": 4, "queue3": 4}
+    queue_of = {one.name: one.queue.name for one in spec.volumes if one.queue}
+    times = {
+        queue_of[volume]: (stream.start_after_s, stream.stop_after_s)
+        for stream in spec.streams
+        for volume in stream.volumes
+    }
+    assert times == {"queue1": (0, 2), "queue2": (1, 2), "queue3": (1, 2)}
+
+
+def test_a_queue_with_times_has_its_depth_while_its_job_runs(tmp_path: Path) -> None:
+    text = f"{BASE}size=768k\nnrfiles=3\nrw=randread\ntime_based\n{AT_TIMES}"
+    (tmp_path / "w.fio").write_text(text)
+    ran = linerate("run", "w.fio", "--output", "run", "--no-report", "--fio-json", "out.json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    jobs = {job["jobname"]: job for job in json.loads((tmp_path / "out.json").read_text())["jobs"]}
+    for name, copies, runtime_s in (("a", 1, 2), ("b", 2, 1)):
+        reads = jobs[name]["read"]
+        assert reads["total_ios"] > 1000
+        # By Little's law the I/Os in flight are rate times response time; one for each copy, less the time between.
+        in_flight = reads["total_ios"] / runtime_s * reads["lat_ns"]["mean"] / 1e9
+        assert 0.1 * copies < in_flight <= 1.05 * copies, name
+
+
 @pytest.mark.parametrize("more", ["rate_iops=5", "fsync=1\nrw=write", "verify=crc32c\nrw=write"])
 def test_a_depth_that_does_not_go_into_the_files_is_refused_otherwise(fio: ReadFio, more: str) -> None:
     error = refusal(fio, f"{BASE}[a]\nnrfiles=3\niodepth=4\nioengine=libaio\n{more}\n")

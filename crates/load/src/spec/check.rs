@@ -90,7 +90,8 @@ impl RunSpec {
         Ok(())
     }
 
-    /// Slots of a shared queue change their volume, so no volume of one may wait for the times of its I/Os.
+    /// Slots of a shared queue change their volume, so no volume of one may wait for the times of its I/Os, and all
+    /// begin and end together.
     fn check_queues(&self) -> Result<(), SpecError> {
         for volume in &self.volumes {
             let Some(queue) = &volume.queue else { continue };
@@ -104,14 +105,23 @@ impl RunSpec {
             require(same, &key, "its volumes need the same outstanding and the same netns")?;
             let streams = self.streams.iter().filter(|stream| stream.volumes.contains(&volume.name));
             let is_steady = |stream: &StreamSpec| {
-                let has_times = stream.start_after_s > 0.0 || stream.stop_after_s.is_some();
-                !has_times
-                    && stream.trace.is_none()
-                    && stream.rate_iops.is_none()
-                    && stream.think_time.is_none()
+                stream.trace.is_none() && stream.rate_iops.is_none() && stream.think_time.is_none()
             };
             let are_steady = streams.clone().count() > 0 && streams.clone().all(is_steady);
-            require(are_steady, &key, "needs streams, and only such without times, a rate or a pause")?;
+            require(are_steady, &key, "needs streams, and only such without a rate or a pause")?;
+            let times = |stream: &StreamSpec| (stream.start_after_s, stream.stop_after_s);
+            let is_of_queue = |name: &String| {
+                self.volumes.iter().any(|other| {
+                    other.name == *name && other.queue.as_ref().is_some_and(|other| other.name == queue.name)
+                })
+            };
+            let mut all = self.streams.iter().filter(|stream| stream.volumes.iter().any(is_of_queue));
+            let first = all.next().map(times);
+            require(
+                all.all(|stream| Some(times(stream)) == first),
+                &key,
+                "its streams have one start and one end",
+            )?;
         }
         let is_plain = self.arrival == ArrivalSpec::Closed
             && self.verify == VerifyMode::Off

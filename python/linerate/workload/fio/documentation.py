@@ -65,7 +65,7 @@ overwrites](workload.md#what-a-run-overwrites) apply here too: a job that writes
 - **iodepth** is per copy of a job (`numjobs`), and a volume has the sum: `iodepth=16`, `numjobs=4` on one file are 64
   I/Os in flight. With several files, a copy's I/Os are shared evenly among them. Where they do not go into the files
   (`iodepth=1`, `nrfiles=4`), the files of a copy have one queue, and the file of each I/O is drawn; not with a rate, a
-  pause, `fsync`, `verify`, or other times than those of other jobs.
+  pause, `fsync` or `verify`.
 - **numjobs.** Copies that go to random places are one stream. Sequential copies are a stream each, and all go through
   the same blocks from the start, as in fio; a cache then answers most of them. `offset_increment` separates them.
 - **Several jobs on one file.** fio has a queue for each job. Equal jobs, and jobs whose reads and writes all have a

@@ -102,7 +102,7 @@ def _step(
     uses = [use for job in jobs for use in uses_of(job, problems)]
     shares = shares_of(uses, problems)
     times = read_times(jobs, problems)
-    made = volumes.make(shares, have_times=times is not None and times.are_apart) if shares else None
+    made = volumes.make(shares) if shares else None
     if made is None or times is None:
         return None
     ended = with_ends(made[1], problems)

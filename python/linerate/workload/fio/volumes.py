@@ -32,13 +32,10 @@ class JobVolumes:
     _targets: dict[str, Target | None] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
 
-    def make(
-        self, shares: Sequence[FileShare], *, have_times: bool = False
-    ) -> tuple[list[VolumeSpec], list[JobStream]] | None:
-        """The volumes of one run and the streams with their jobs, or None after a problem was noted. have_times: jobs
-        begin or end at times of their own."""
+    def make(self, shares: Sequence[FileShare]) -> tuple[list[VolumeSpec], list[JobStream]] | None:
+        """The volumes of one run and the streams with their jobs, or None after a problem was noted."""
         self._names.clear()
-        queues = {} if have_times else _shared_queues(shares)
+        queues = _shared_queues(shares)
         self._note_queues(queues, shares)
         volumes: list[VolumeSpec] = []
         placed: list[tuple[str, Use, VolumeRegion | None]] = []
@@ -73,7 +70,7 @@ class JobVolumes:
         if outstanding.denominator != 1 or outstanding > _OUTSTANDING_MAX:
             what = f"[{job.name}]: {float(outstanding):g} I/Os in flight on each file; "
             what += f"a volume has a whole number of at most {_OUTSTANDING_MAX:,}"
-            hint = "make iodepth= a multiple of the number of files; without a rate, a pause, startdelay=, verify= "
+            hint = "make iodepth= a multiple of the number of files; without a rate, a pause, verify= "
             self.problems.error(job.place, what, f"{hint}and fsync=, the files have one queue")
             return None
         if target is None:
