@@ -77,7 +77,7 @@ def _make(folder: Path) -> Image:
     contained = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
     step = (
         str(ROOT / "packaging" / "step"),
-        "making a Debian system for the virtual machine (4 to 8 minutes)",
+        "making a Debian system for the virtual machine (1 to 8 minutes)",
     )
     try:
         subprocess.run([*step, *contained, "sh", str(RECIPE), str(folder), *mirrors()], check=True)
