@@ -69,9 +69,11 @@ def test_the_hierarchy_of_version_1_is_used_where_the_controller_is_there(
 @pytest.mark.alone
 @pytest.mark.long
 def test_a_process_gets_the_share_that_it_was_given() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
     with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
         try:
-            limit = CpuLimit(20, [busy.pid])
+            limit = CpuLimit(20, [ended.pid, busy.pid])  # one that is gone is left out
         except HostError as error:
             busy.kill()
             pytest.skip(str(error))

@@ -40,7 +40,8 @@ class CpuLimit:
                 if (found := file.read_text().strip()) != wanted:
                     raise HostError(f"{file}: {wanted} was written and {found} read back")
             for pid in pids:
-                _move(pid, self._group)
+                with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
+                    _move(pid, self._group)
         except OSError as error:
             self.close()
             raise HostError(f"{self._group}: {error.strerror}", "run it as root") from error
