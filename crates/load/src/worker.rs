@@ -254,8 +254,9 @@ impl<D: Driver> Worker<D> {
             self.count_backlog(flow, now);
         }
         if self.has_ends {
-            let begins_later = flows.clone().any(|flow| self.flows[flow as usize].is_waiting);
-            if self.volumes[index as usize].live == 0 && !begins_later && self.queues.retire(index) {
+            let has_ended = self.volumes[index as usize].live == 0
+                && !flows.clone().any(|flow| self.flows[flow as usize].is_waiting);
+            if has_ended && self.queues.retire(index) {
                 while let Some(slot) = self.volumes[index as usize].free.pop() {
                     let next = self.queues.next(index);
                     self.volumes[next as usize].free.push(slot);

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-
 from linerate.advice.facts import AuditSubject
 from linerate.advice.rule import RuleCheck
+from linerate.errors import quote
 from linerate.host import catalogue
 
 
@@ -21,9 +20,7 @@ def mend_lines(check: RuleCheck, subject: AuditSubject) -> list[str]:
     setting = catalogue().get(check.setting)
     if setting is None or subject.system not in ("linux", "windows"):
         return []
-    device = (
-        f" --device {shlex.quote(subject.name)}" if subject.kind == "port" and setting.scope == "port" else ""
-    )
+    device = f" --device {quote(subject.name)}" if subject.kind == "port" and setting.scope == "port" else ""
     if subject.system == "windows":
         return [f"linerate host plan --windows {given}{device}"] if setting.windows else []
     return [f"linerate host apply {given}{device}"] if setting.linux else []

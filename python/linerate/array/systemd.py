@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shlex
 import socket
 import sys
 import tomllib
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.array.credentials import SECRET_KEYS
-from linerate.errors import UserError
+from linerate.errors import UserError, quote
 
 OPEN_FILES = 65536
 
@@ -49,7 +48,7 @@ def unit_text(file: Path, user: str = "root") -> str:
     variables = sorted(_variables(raw))
     lines = [
         f"# The array {name} as a service:",
-        f"#   linerate array unit {shlex.quote(str(file))} > /etc/systemd/system/{unit}",
+        f"#   linerate array unit {quote(file)} > /etc/systemd/system/{unit}",
         f"#   systemctl daemon-reload && systemctl enable --now {unit}",
         "[Unit]",
         f"Description=Linerate array {_escaped(name)}",

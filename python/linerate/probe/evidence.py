@@ -38,6 +38,8 @@ class TrialResult:
     """One trial: its figures, and what was negotiated. MB are 10^6 bytes."""
 
     trial: Trial
+    seconds: float
+    """Measured time."""
     iops: float
     mb_s: float
     p50_ms: float
@@ -54,8 +56,6 @@ class TrialResult:
     """Buffers that the session's options fix: recv_buffer_bytes, send_buffer_bytes."""
     session: Mapping[str, Any] = field(default_factory=dict)
     block_bytes: int = 512
-    seconds: float = 1.0
-    """Measured time."""
 
     @property
     def share_of_one_io(self) -> float:

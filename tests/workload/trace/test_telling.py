@@ -7,14 +7,14 @@ import pty
 import sys
 
 import pytest
-from linerate.cli.job import reading
+from linerate.cli import progress
 from linerate.cli.job.reading import telling_of_reading
 
 
 def test_a_log_gets_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
     with telling_of_reading("long.csv") as tell:
         tell(0.25)
         tell(0.5)

@@ -5,7 +5,7 @@ use super::{
     ArrivalSpec, DedupSpec, DistributionSpec, RangeSpec, RangeUnit, RunSpec, SPEC_VERSION, SessionUse,
     ShareMode, SizeSpec, StreamSpec, VerifyMode, VolumeSpec,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 
 /// Most I/Os in flight per volume.
@@ -90,8 +90,7 @@ impl RunSpec {
         Ok(())
     }
 
-    /// Slots of a shared queue change their volume, so no volume of one may wait for the times of its I/Os, and all
-    /// begin and end together.
+    /// Slots of a shared queue change their volume, so no volume of one may wait for the times of its I/Os.
     fn check_queues(&self) -> Result<(), SpecError> {
         for volume in &self.volumes {
             let Some(queue) = &volume.queue else { continue };
@@ -109,25 +108,32 @@ impl RunSpec {
             };
             let are_steady = streams.clone().count() > 0 && streams.clone().all(is_steady);
             require(are_steady, &key, "needs streams, and only such without a rate or a pause")?;
-            let times = |stream: &StreamSpec| (stream.start_after_s, stream.stop_after_s);
-            let is_of_queue = |name: &String| {
-                self.volumes.iter().any(|other| {
-                    other.name == *name && other.queue.as_ref().is_some_and(|other| other.name == queue.name)
-                })
-            };
-            let mut all = self.streams.iter().filter(|stream| stream.volumes.iter().any(is_of_queue));
-            let first = all.next().map(times);
-            require(
-                all.all(|stream| Some(times(stream)) == first),
-                &key,
-                "its streams have one start and one end",
-            )?;
         }
+        self.check_queue_times()?;
         let is_plain = self.arrival == ArrivalSpec::Closed
             && self.verify == VerifyMode::Off
             && self.shares == ShareMode::Uncontrolled;
         let has_queues = self.volumes.iter().any(|volume| volume.queue.is_some());
         require(!has_queues || is_plain, "volumes.queue", "not with a rate, verify, or shares that are kept")
+    }
+
+    /// All volumes of a shared queue begin and end together.
+    fn check_queue_times(&self) -> Result<(), SpecError> {
+        let (mut first_of, mut queue_of) = (HashMap::new(), HashMap::new());
+        for volume in &self.volumes {
+            if let Some(queue) = &volume.queue {
+                queue_of.insert(&volume.name, *first_of.entry(&queue.name).or_insert(&volume.name));
+            }
+        }
+        let mut times_of = HashMap::new();
+        for stream in &self.streams {
+            let times = (stream.start_after_s, stream.stop_after_s);
+            for first in stream.volumes.iter().filter_map(|name| queue_of.get(name)) {
+                let same = *times_of.entry(first).or_insert(times) == times;
+                require(same, &format!("volumes.{first}.queue"), "its streams have one start and one end")?;
+            }
+        }
+        Ok(())
     }
 
     /// Streams that begin later than others have no shares to keep.

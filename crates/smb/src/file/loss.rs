@@ -175,19 +175,16 @@ impl FileLoss {
             Status::BAD_NETWORK_NAME => {
                 (Blame::User, format!("the server has no share {share}; check its name"))
             }
-            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED if can_seal => (
-                Blame::User,
-                format!(
-                    "user {user} may not use share {share}; permit it on the server, or use another user"
-                ),
-            ),
-            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED => (
-                Blame::User,
-                format!(
-                    "user {user} may not use share {share}, or the share requires encryption, which this session does \
-                     not have: see smb.encryption and smb.dialect; permit it on the server, or use another user"
-                ),
-            ),
+            Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED => {
+                let or_sealed = if can_seal {
+                    ""
+                } else {
+                    ", or the share requires encryption, which this session does not have: see smb.encryption and \
+                     smb.dialect"
+                };
+                let what = format!("user {user} may not use share {share}{or_sealed}");
+                (Blame::User, format!("{what}; permit it on the server, or use another user"))
+            }
             _ => (Blame::Peer, format!("the server refused share {share}: {status}")),
         };
         Self::Refused { blame, words, status }

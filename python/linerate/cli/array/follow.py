@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from linerate.cli.console import console
+from linerate.cli.progress import telling
 
 if TYPE_CHECKING:
     from linerate.array.control import ArrayReport, ControlClient
@@ -20,15 +17,7 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 
 PERIOD_S = 0.5
-LINE_EVERY_S = 10.0
 QUIET_LOOKS = 3
-
-
-class Teller(Protocol):
-    """The stream that shows progress."""
-
-    def __call__(self, what: str, done: float) -> None:
-        """`done` is a share, 0 to 1."""
 
 
 def raid_set_of(report: ArrayReport, name: str) -> RaidSetReport | None:
@@ -61,7 +50,7 @@ def follow_raid_set(client: ControlClient, name: str) -> RaidSetReport | None:
 def follow(look: Callable[[], tuple[_Found, tuple[str, float] | None]]) -> _Found:
     """Looks until nothing is going on any more."""
     try:
-        with _telling() as tell:
+        with telling() as tell:
             while True:
                 found, going = look()
                 if going is None:
@@ -71,29 +60,3 @@ def follow(look: Callable[[], tuple[_Found, tuple[str, float] | None]]) -> _Foun
     except KeyboardInterrupt:
         typer.echo("not waiting any longer; it goes on in the array: linerate array show", err=True)
         raise
-
-
-@contextmanager
-def _telling() -> Iterator[Teller]:
-    """A bar on a terminal, a line now and then in a pipe."""
-    out = console()
-    if not out.is_terminal:
-        yield _Lines()
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=out, transient=True) as progress:
-        task = progress.add_task("", total=1.0)
-        yield lambda what, done: progress.update(task, description=what, completed=done)
-
-
-class _Lines:
-    """Progress for a log: a line at the start and then every few seconds."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def __call__(self, what: str, done: float) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + LINE_EVERY_S
-            typer.echo(f"{what}: {done:.0%}")

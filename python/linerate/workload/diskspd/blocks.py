@@ -8,7 +8,6 @@ cmd.exe.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -27,18 +26,17 @@ _LABEL = re.compile(r"\s*:(\w+)\s*$")
 
 
 class _Kind(Enum):
+    """What is said of the commands of a block."""
+
     PLAIN = ""
-    IF = "a condition"
-    ELSE = "an else"
-    LOOP = "a loop"
-    SWITCH = "a switch"
+    ELSE = "a command on one side of an else"
+    SWITCH = "the commands of all branches of the switch that begins here run"
+    IF = "the commands of the condition that begins here run in any case"
+    LOOP = "the commands of the loop that begins here run once"
 
 
-_MEANS = {
-    _Kind.IF: "the commands of the condition that begins here run in any case",
-    _Kind.LOOP: "the commands of the loop that begins here run once",
-    _Kind.SWITCH: "the commands of all branches of the switch that begins here run",
-}
+_HEADS = {_ELSE: _Kind.ELSE, _SWITCH: _Kind.SWITCH, _IF: _Kind.IF, _LOOP: _Kind.LOOP}
+"""What a block is by the text before it; the first that is found."""
 
 
 @dataclass(slots=True)
@@ -74,14 +72,12 @@ class ScriptBlocks:
         self._commands.append(place)
         for block in self._in_line:
             if block.kind is _Kind.ELSE:
-                self.problems.error(
-                    place, "a command on one side of an else", "write the one that shall run alone"
-                )
-            elif block.kind in _MEANS:
-                self.problems.notice(block.place, _MEANS[block.kind])
+                self.problems.error(place, block.kind.value, "write the one that shall run alone")
+            elif block.kind is not _Kind.PLAIN:
+                self.problems.notice(block.place, block.kind.value)
 
     def _braces(self, place: SourceLocation, line: str) -> None:
-        begin, loops = 0, (_Kind.LOOP, _Kind.SWITCH)
+        begin = 0
         for brace in _BRACE.finditer(line):
             text = self._head + line[begin : brace.start()]
             begin, self._head = brace.end(), ""
@@ -89,7 +85,7 @@ class ScriptBlocks:
                 self._close()
                 continue
             block = self._push(place, text)
-            if block is not None and block.kind in loops:
+            if block is not None and block.kind in (_Kind.LOOP, _Kind.SWITCH):
                 self._in_line.append(block)  # one that also ends in this line
         rest = line[begin:].strip()
         self._head = (self._head if not rest and not begin else rest)[-200:]
@@ -104,13 +100,7 @@ class ScriptBlocks:
 
     def _push(self, place: SourceLocation, head: str) -> _Block | None:
         """Opens a block behind the text `head`."""
-        checks: list[tuple[_Kind, Callable[[str], object]]] = [
-            (_Kind.ELSE, _ELSE.search),
-            (_Kind.SWITCH, _SWITCH.search),
-            (_Kind.IF, _IF.search),
-            (_Kind.LOOP, _LOOP.search),
-        ]
-        kind = next((kind for kind, matches in checks if matches(head)), _Kind.PLAIN)
+        kind = next((kind for form, kind in _HEADS.items() if form.search(head)), _Kind.PLAIN)
         if len(self._open) >= _DEPTH_MAX:
             return None
         self._open.append(_Block(kind, place))
@@ -127,4 +117,4 @@ class ScriptBlocks:
         for jump in _GOTO.finditer(line):
             start = self._labels.get(jump[1].lower())
             if start is not None and any(start.line <= one.line <= place.line for one in self._commands):
-                self.problems.notice(start, _MEANS[_Kind.LOOP])
+                self.problems.notice(start, _Kind.LOOP.value)

@@ -48,12 +48,9 @@ def shapes(setup: IcfSetup, counts: Sequence[int], managers: Sequence[int]) -> I
         case "CYCLE_WORKERS":
             for number, used in _growing(setup.workers, lambda number: _first(counts, managers, number)):
                 yield RunShape(used, loops=(("workers", str(number)),))
-        case "INCREMENT_TARGETS_PARALLEL":
-            for number, used in _growing(setup.targets, lambda number: _down(counts, managers, number)):
-                yield RunShape(used, loops=(("targets", str(number)),))
-        case "INCREMENT_TARGETS_SERIAL":
-            as_one = [0] * len(counts)
-            for number, used in _growing(setup.targets, lambda number: _down(counts, as_one, number)):
+        case "INCREMENT_TARGETS_PARALLEL" | "INCREMENT_TARGETS_SERIAL" as kind:
+            groups = managers if kind == "INCREMENT_TARGETS_PARALLEL" else [0] * len(counts)
+            for number, used in _growing(setup.targets, lambda number: _down(counts, groups, number)):
                 yield RunShape(used, loops=(("targets", str(number)),))
         case "CYCLE_WORKERS_AND_TARGETS":
             for number, used in _growing(setup.workers, lambda number: _first(counts, managers, number)):

@@ -30,8 +30,7 @@ def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
     shown = without_secret(text)
     if text[len("smb:") :][:2] != "//":
         raise UserError(f"{shown}: // is missing after smb:", f"write {SMB_FORM}")
-    authority, _, rest = text[len("smb://") :].partition("/")
-    _check_mark(shown, authority, rest)
+    authority, rest = _parts(shown, text[len("smb://") :])
     user, secret, server = _login(shown, authority, SMB_FORM, environ)
     share, _, path = rest.partition("/")
     return Target(
@@ -48,8 +47,7 @@ def parse_smb_folder(text: str, environ: Mapping[str, str]) -> Target:
     scheme, separator, rest = text.partition("://")
     if scheme.lower() != "smb" or not separator:
         raise UserError(f"{shown}: this is no address of a folder of a share", f"write {SMB_FOLDER_FORM}")
-    authority, _, place = rest.partition("/")
-    _check_mark(shown, authority, place)
+    authority, place = _parts(shown, rest)
     user, secret, server = _login(shown, authority, SMB_FOLDER_FORM, environ)
     share, _, path = place.partition("/")
     path = path.rstrip("/")
@@ -66,19 +64,23 @@ def parse_smb_server(text: str, environ: Mapping[str, str]) -> Target:
     """The server that a URL without share and file names, as in `parse_smb`."""
     shown = without_secret(text)
     scheme, separator, rest = text.partition("://")
-    authority, _, path = rest.partition("/")
+    other = UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
     if scheme.lower() != "smb" or not separator:
-        raise UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
-    _check_mark(shown, authority, path)
+        raise other
+    authority, path = _parts(shown, rest)
     if path:
-        raise UserError(f"{shown}: this is no address of a server alone", f"write {SMB_SERVER_FORM}")
+        raise other
     user, secret, server = _login(shown, authority, SMB_SERVER_FORM, environ)
     return Target(kind="smb", url=f"smb://{_server(shown, server)}", user=user, secret=secret)
 
 
-def _check_mark(shown: str, authority: str, rest: str) -> None:
-    """Raises UserError for a URL whose password seems to hold a slash: what follows that would be taken for server,
-    share and file, and be shown and sent as such."""
+def _parts(shown: str, text: str) -> tuple[str, str]:
+    """What is before the first slash of a URL, user and server, and what follows it.
+
+    Raises UserError for a URL whose password seems to hold a slash: what follows that would be taken for server, share
+    and file, and be shown and sent as such.
+    """
+    authority, _, rest = text.partition("/")
     login, at, _ = authority.rpartition("@")
     _, mark, after = rest.rpartition("@")
     if at:
@@ -96,6 +98,7 @@ def _check_mark(shown: str, authority: str, rest: str) -> None:
             "set LINERATE_SMB_PASSWORD, or write user and secret in a TOML file; in the name of a share or a file "
             "write @ as %40",
         )
+    return authority, rest
 
 
 def _login(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from linerate.quantity import number_text, size_text
 from linerate.workload.files import FilesLoadSpec, FilesRunSpec, FileWorkSpec, FormatSpec, StructureSpec
@@ -22,7 +23,12 @@ _FOLDER = "vdb.1_1.dir"
 """The one folder of a structure."""
 
 
-_Work = tuple[FioJob, EntryLoad, StructureSpec]
+class _Work(NamedTuple):
+    """A job, what it does, and with which files."""
+
+    job: FioJob
+    entries: EntryLoad
+    structure: StructureSpec
 
 
 @dataclass(slots=True)
@@ -38,7 +44,7 @@ class EntrySteps:
         entries are left out."""
         names: set[str] = set()
         works = [
-            (
+            _Work(
                 job,
                 job.entries,
                 _structure(job, "files" if len(jobs) == 1 else unused_name(job.name, names, "-")),
@@ -50,15 +56,16 @@ class EntrySteps:
             return []
         removed: list[_Work] = []
         laid_out: list[_Work] = []
-        for job, entries, structure in works:
+        for work in works:
+            job, entries, structure = work
             files = structure.files
             made = self._made.get(structure.anchor, 0)
             if entries.operation == "create":
                 what = "files that are there are removed before the run, so that each is made; fio would open them"
                 problems.notice(job.place, f"[{job.name}]: {what}")
-                removed.append((job, entries, structure))
+                removed.append(work)
             elif entries.lays_out and made < files:
-                laid_out.append((job, entries, structure))
+                laid_out.append(work)
             where = os.path.join(structure.anchor, _FOLDER)
             problems.notice(job.place, f"[{job.name}]: its files are {where}/vdb_f0001.file and so on")
             left = {"create": 0, "delete": max(made - files, 0)}
@@ -70,8 +77,8 @@ class EntrySteps:
 
     def _format(self, works: Sequence[_Work], what: FormatSpec) -> PlanStep:
         """A run that makes all files, or none and removes those that are there."""
-        first = works[0][0]
-        structures = [structure for _, _, structure in works]
+        first, name = works[0].job, f"format_for_{_name_of(works)}"
+        structures = [work.structure for work in works]
         making = [
             FileWorkSpec(
                 name="format",
@@ -86,11 +93,11 @@ class EntrySteps:
         files = sum(structure.files for structure in structures)
         shown = f"{files:,} file{'' if files == 1 else 's'}"
         text = f"{shown}, {size_text(sum(structure.mean_bytes for structure in structures))}"
-        spec = self._spec(first, (f"format_for_{_name_of(works)}", structures, making), what)
+        spec = self._spec(first, (name, structures, making), what)
         return PlanStep(
             PlannedRun(
                 spec=spec,
-                name=f"format_for_{_name_of(works)}",
+                name=name,
                 label=spec.name,
                 timing_text=f"until it has {text if what.files else 'an empty folder'}",
                 error_limit=_error_limit(works),
@@ -100,7 +107,7 @@ class EntrySteps:
         )
 
     def _run(self, works: Sequence[_Work]) -> PlanStep:
-        first = works[0][0]
+        first, name = works[0].job, _name_of(works)
         doing = [
             FileWorkSpec(
                 name=job.name,
@@ -113,7 +120,7 @@ class EntrySteps:
             )
             for index, (job, entries, _) in enumerate(works)
         ]
-        spec = self._spec(first, (_name_of(works), [structure for _, _, structure in works], doing), None)
+        spec = self._spec(first, (name, [work.structure for work in works], doing), None)
         span = (
             f"elapsed={number_text(first.runtime_s)}" if first.runtime_s else "until each file had its turn"
         )
@@ -122,16 +129,16 @@ class EntrySteps:
         return PlanStep(
             PlannedRun(
                 spec=spec,
-                name=_name_of(works),
+                name=name,
                 label=spec.name,
                 timing_text=f"{span}{warmup_text}",
                 pause_s=first.delay_s,
-                start_commands=tuple(dict.fromkeys(one for job, _, _ in works for one in job.start_commands)),
-                end_commands=tuple(dict.fromkeys(one for job, _, _ in works for one in job.end_commands)),
+                start_commands=tuple(dict.fromkeys(one for work in works for one in work.job.start_commands)),
+                end_commands=tuple(dict.fromkeys(one for work in works for one in work.job.end_commands)),
                 error_limit=_error_limit(works),
                 jobs=tuple(
-                    PlannedJob(job.name, _shown(job), (asked[index],))
-                    for index, (job, _, _) in enumerate(works)
+                    PlannedJob(work.job.name, _shown(work.job), (asked[index],))
+                    for index, work in enumerate(works)
                 ),
                 ends_when_done=not first.runtime_s,
                 source=str(first.place),
@@ -199,12 +206,12 @@ def _fit(works: Sequence[_Work], problems: Problems) -> bool:
 
 
 def _name_of(works: Sequence[_Work]) -> str:
-    first = works[0][0].name
+    first = works[0].job.name
     return first if len(works) == 1 else f"{first}+{len(works) - 1}"
 
 
 def _error_limit(works: Sequence[_Work]) -> int | None:
-    return min((job.error_limit for job, _, _ in works if job.error_limit is not None), default=None)
+    return min((work.job.error_limit for work in works if work.job.error_limit is not None), default=None)
 
 
 def _structure(job: FioJob, name: str) -> StructureSpec:
