@@ -35,9 +35,9 @@ pub(crate) struct WorkerContext<D: Driver> {
     pub(crate) limits: ArrayLimits,
     pub(crate) index: usize,
     pub(crate) media: Media,
-    /// Requests to the engine. A turn ends with the first ones.
+    /// Requests to the engines. A turn ends with the first ones.
     pub(crate) requests: VecDeque<OperationRequest>,
-    /// Requests that only the engine's thread can perform; empty between calls.
+    /// Requests that only the threads of engines can perform; empty between calls.
     pub(crate) waiting_requests: Vec<OperationRequest>,
     pub(crate) operations: Operations,
     pub(crate) pool: ChunkPool,

@@ -8,7 +8,7 @@ use crate::{
     admission::{ChapDelays, Connections, Standing, Ticket, Victim},
     completion_guard::CompletionGuard,
     config::{ArrayConfig, ArrayLimits},
-    engine::{EngineHandle, FinishedOperation, Transfers},
+    engine::{EngineHandles, FinishedOperation, Transfers},
     portals::PortalTable,
     stats::{ArrayStats, LiveSession, SessionStats, SharedCounters},
     target::IscsiTarget,
@@ -66,7 +66,7 @@ pub(crate) enum WorkerMessage<S> {
 /// A worker as others see it.
 pub(crate) struct Mailbox<S> {
     messages: Mutex<Vec<WorkerMessage<S>>>,
-    /// Requests of this worker that the engine has completed.
+    /// Requests of this worker that engines have completed.
     answers: Mutex<Vec<FinishedOperation>>,
     wake: Box<dyn Fn() + Send + Sync>,
     /// Connections that it serves, or soon will.
@@ -85,13 +85,13 @@ impl<S> Mailbox<S> {
         (self.wake)();
     }
 
-    /// Takes answers of the engine out of the list.
+    /// Takes answers of an engine out of the list.
     pub(crate) fn answer(&self, answers: &mut Vec<FinishedOperation>) {
         lock(&self.answers).append(answers);
         (self.wake)();
     }
 
-    /// Moves the answers of the engine into an empty list.
+    /// Moves the answers of the engines into an empty list.
     pub(crate) fn collect_answers(&self, into: &mut Vec<FinishedOperation>) {
         std::mem::swap(into, &mut lock(&self.answers));
     }
@@ -146,7 +146,7 @@ pub(crate) struct SharedState<S> {
     pub(crate) transfers: Arc<Transfers>,
     pub(crate) volumes: Vec<SharedVolume>,
     /// Receives operations on managed volumes, if there are any.
-    pub(crate) engine: Option<EngineHandle>,
+    pub(crate) engines: Option<EngineHandles>,
     portals: Mutex<PortalTable>,
     mailboxes: OnceLock<Vec<Arc<Mailbox<S>>>>,
     sessions: Mutex<Sessions>,
@@ -171,7 +171,7 @@ impl<S> SharedState<S> {
         workers: usize,
         targets: Vec<Arc<IscsiTarget>>,
         volumes: Vec<SharedVolume>,
-        engine: Option<EngineHandle>,
+        engines: Option<EngineHandles>,
     ) -> Self {
         Self {
             limits: config.limits.clone(),
@@ -179,7 +179,7 @@ impl<S> SharedState<S> {
             targets,
             transfers: Arc::default(),
             volumes,
-            engine,
+            engines,
             portals: Mutex::default(),
             mailboxes: OnceLock::new(),
             sessions: Mutex::default(),

@@ -2,7 +2,7 @@
 
 use crate::{
     config::{AluaState, ChapSettings, TargetConfig, VolumeConfig},
-    engine::{Engine, ExportRecord},
+    engine::{Engines, ExportRecord},
     volume::{SharedVolume, VolumeError, VolumeId},
 };
 use linerate_io::Driver;
@@ -56,7 +56,7 @@ pub(crate) struct Opening<'a, D> {
     /// The portal groups of all volumes, with these states.
     pub(crate) groups: &'a [(u16, AluaState)],
     pub(crate) driver: &'a mut D,
-    pub(crate) engine: Option<&'a Engine>,
+    pub(crate) engines: Option<&'a Engines>,
     /// The opened volumes so far.
     pub(crate) volumes: Vec<SharedVolume>,
 }
@@ -72,7 +72,7 @@ impl<D: Driver> Opening<'_, D> {
         }
         let mut units = Vec::new();
         for volume in &config.volumes {
-            if self.engine.is_some_and(|engine| engine.has_deleted(&volume.name)) {
+            if self.engines.is_some_and(|engines| engines.has_deleted(&volume.name)) {
                 continue;
             }
             let naa = naa(&[self.array, &name, &volume.name]);
@@ -106,7 +106,7 @@ impl<D: Driver> Opening<'_, D> {
         let states = access_states(config, self.groups)?;
         let index = self.volumes.len() as u32;
         let ports = ports(target, self.groups);
-        let opened = SharedVolume::open(config, naa, ports, self.driver, self.engine, index);
+        let opened = SharedVolume::open(config, naa, ports, self.driver, self.engines, index);
         let opened = opened.map_err(TargetError::Volume)?;
         opened.unit.set_access(&states);
         let unit = Arc::clone(&opened.unit);

@@ -2,7 +2,7 @@
 
 use crate::{
     config::{VolumeConfig, VolumeKind},
-    engine::{Engine, OpenedVolume},
+    engine::{Engines, OpenedVolume, VolumeNumber},
     memory_volume::MemoryVolume,
 };
 use linerate_io::{Driver, FileOptions, Handle, Region};
@@ -24,12 +24,12 @@ enum Backing {
         path: PathBuf,
         options: FileOptions,
     },
-    /// Number of the volume at the engine.
-    Managed(u32),
+    /// By an engine.
+    Managed(VolumeNumber),
     /// Its bytes are in memory, for the engine and for workers.
     Striped {
         set: Arc<StripedPages>,
-        number: u32,
+        number: VolumeNumber,
     },
 }
 
@@ -38,8 +38,8 @@ enum Backing {
 pub(crate) enum VolumeId {
     /// The worker, through its driver: index into the array's volumes.
     Attached(u32),
-    /// The engine: its number there.
-    Managed(u32),
+    /// An engine.
+    Managed(VolumeNumber),
 }
 
 /// Volumes, as one worker's driver accesses them.
@@ -53,7 +53,7 @@ enum Attached {
     /// In memory until the set fails; then through the engine, which reports the failure.
     Striped {
         pages: MemoryVolume,
-        number: u32,
+        number: VolumeNumber,
     },
     /// Not by its driver.
     Elsewhere,
@@ -66,24 +66,30 @@ pub(crate) enum VolumeAccess<'a> {
     Memory(&'a MemoryVolume),
     /// By operations of the worker's driver.
     File(Handle),
-    /// By asking the engine.
-    Managed(u32),
+    /// By asking its engine.
+    Managed(VolumeNumber),
 }
 
 impl VolumeId {
     const MANAGED: u64 = 1 << 32;
+    const ENGINE_SHIFT: u32 = 40;
 
     /// As a unit's tag.
     pub(crate) fn tag(self) -> u64 {
         match self {
             Self::Attached(index) => u64::from(index),
-            Self::Managed(number) => Self::MANAGED | u64::from(number),
+            Self::Managed(VolumeNumber { engine, index }) => {
+                Self::MANAGED | u64::from(engine) << Self::ENGINE_SHIFT | u64::from(index)
+            }
         }
     }
 
     /// From a unit's tag.
     pub(crate) fn of_tag(tag: u64) -> Self {
-        if tag & Self::MANAGED == 0 { Self::Attached(tag as u32) } else { Self::Managed(tag as u32) }
+        if tag & Self::MANAGED == 0 {
+            return Self::Attached(tag as u32);
+        }
+        Self::Managed(VolumeNumber { engine: (tag >> Self::ENGINE_SHIFT) as u8, index: tag as u32 })
     }
 }
 
@@ -149,7 +155,7 @@ impl SharedVolume {
         naa: [u8; 16],
         ports: Vec<TargetPort>,
         driver: &mut D,
-        engine: Option<&Engine>,
+        engines: Option<&Engines>,
         index: u32,
     ) -> Result<Self, VolumeError> {
         let fault = |reason| VolumeError { volume: config.name.clone(), reason };
@@ -159,7 +165,7 @@ impl SharedVolume {
             VolumeKind::Memory => Self::memory(config).map_err(fault)?,
             VolumeKind::File => Self::file(config, driver).map_err(fault)?,
             VolumeKind::Pool | VolumeKind::Raid => {
-                let opened = Self::managed(config, engine).map_err(fault)?;
+                let opened = Self::managed(config, engines).map_err(fault)?;
                 (reservations, page_bytes) = (opened.reservations, opened.page_bytes);
                 let number = opened.volume;
                 let backing = match opened.pages {
@@ -227,14 +233,14 @@ impl SharedVolume {
         Ok((Backing::File { path, options }, size_bytes))
     }
 
-    fn managed(config: &VolumeConfig, engine: Option<&Engine>) -> Result<OpenedVolume, Reason> {
+    fn managed(config: &VolumeConfig, engines: Option<&Engines>) -> Result<OpenedVolume, Reason> {
         if config.path.is_some() {
             return Err(Reason::ManagedHasNoPath);
         }
         if config.write_cache && !config.power_protected {
             return Err(Reason::PowerUnprotected);
         }
-        let opened = engine.ok_or(Reason::NoStorage)?.open(config).map_err(Reason::Storage)?;
+        let opened = engines.ok_or(Reason::NoStorage)?.open(config).map_err(Reason::Storage)?;
         if config.sector_bytes < opened.block_bytes {
             return Err(Reason::SmallSector(opened.block_bytes));
         }

@@ -38,7 +38,7 @@ const RETRY_NS_MAX: Nanos = 5_000_000;
 const PRESSED_NS: Nanos = 100_000_000;
 /// How long initiators have to log out when the array stops.
 const GRACE_NS: Nanos = 500_000_000;
-/// Operations that a turn performs on the engine's volumes before their answers are sent. At a queue depth of 32, the
+/// Operations that a turn performs on the engines' volumes before their answers are sent. At a queue depth of 32, the
 /// initiator works on the first half while the next turn performs the second one. Bytes: what one send gathers at most.
 /// With 256 KiB the initiator used a third more CPU time per read (docs/benchmarks.md).
 const QUOTA: Quota = Quota { operations: 16, bytes: 2 << 20 };
@@ -235,26 +235,26 @@ impl<D: Driver> Worker<D> {
         });
     }
 
-    /// Performs the first requests, as far as they need no waiting, and sends their answers. The engine gets those that
-    /// have to wait.
+    /// Performs the first requests, as far as they need no waiting, and sends their answers. The engines get those
+    /// that have to wait.
     fn post_requests(&mut self) {
         let mut quota = QUOTA;
         // An answer may be followed by the next request of its task.
         while !quota.is_used_up() && !self.context.requests.is_empty() {
             let mut answers = std::mem::take(&mut self.answers);
             let WorkerContext { shared, requests, waiting_requests, now, .. } = &mut self.context;
-            match &shared.engine {
-                Some(engine) => {
-                    engine.perform(*now, &mut quota, requests, waiting_requests, &mut answers);
+            match &shared.engines {
+                Some(engines) => {
+                    engines.perform(*now, &mut quota, requests, waiting_requests, &mut answers);
                     if !waiting_requests.is_empty() {
-                        engine.send(waiting_requests);
+                        engines.send(waiting_requests);
                     }
                 }
                 None => waiting_requests.extend(requests.drain(..)),
             }
             self.answers = answers;
             self.operations_done();
-            // The engine has ended.
+            // Their engine has ended.
             while let Some(request) = self.context.waiting_requests.pop() {
                 self.operation_done(request.tag, OperationResult(Err(OperationError::Gone)));
             }
@@ -393,7 +393,7 @@ impl<D: Driver> Worker<D> {
         self.operations_done();
     }
 
-    /// Passes the answers of the engine on. A connection sends those that follow each other together.
+    /// Passes the answers of the engines on. A connection sends those that follow each other together.
     fn operations_done(&mut self) {
         let mut answers = std::mem::take(&mut self.answers);
         let mut rest = answers.drain(..).peekable();

@@ -10,7 +10,7 @@ use crate::{
     array::change::{ChangeError, change},
     array::opening::{groups, open_targets},
     config::{ArrayChange, ArrayConfig, ArrayLimits},
-    engine::{Deliver, Engine, Exports},
+    engine::{Deliver, Engines, Exports},
     portals::{ListenOn, Portal},
     shared::{Mailbox, SharedState, WorkerMessage},
     stats::{ArrayStats, PortalStats, SessionStats},
@@ -37,8 +37,8 @@ const MEMORY_PER_WORKER_BYTES_MIN: u64 = 16 << 20;
 /// A running array. Stops when dropped.
 pub struct Array {
     shared: Arc<SharedState<Socket>>,
-    /// It ends after the workers, because they may wait for it.
-    engine: Option<Engine>,
+    /// They end after the workers, because these may wait for them.
+    engines: Option<Engines>,
     threads: Vec<JoinHandle<()>>,
     driver: &'static str,
     /// Follows the host's addresses while it exists.
@@ -89,14 +89,14 @@ impl Array {
         };
         check_memory(&config.limits, workers)?;
         let mut driver = EpollDriver::new().map_err(OpenDriverError::Epoll)?;
-        let engine = open_engine(&config)?;
-        let (targets, volumes) = open_targets(&config, &mut driver, engine.as_ref())?;
-        let handle = engine.as_ref().map(Engine::handle);
-        let shared = Arc::new(SharedState::new(&config, workers, targets, volumes, handle));
+        let engines = open_engines(&config, workers)?;
+        let (targets, volumes) = open_targets(&config, &mut driver, engines.as_ref())?;
+        let handles = engines.as_ref().map(Engines::handles);
+        let shared = Arc::new(SharedState::new(&config, workers, targets, volumes, handles));
         drop(driver);
         let addresses = watch.as_ref().map(addresses_of).unwrap_or_default();
         shared.portals().learn_all(addresses.clone());
-        let mut array = Self { shared, engine, threads: Vec::new(), driver: "", network: None };
+        let mut array = Self { shared, engines, threads: Vec::new(), driver: "", network: None };
         let mut mailboxes = Vec::new();
         let mut starts = Vec::new();
         for index in 0..workers {
@@ -112,12 +112,12 @@ impl Array {
             mailboxes.push(mailbox);
             starts.push(start);
         }
-        if let Some(engine) = &array.engine {
+        if let Some(engines) = &array.engines {
             let targets = array.shared.targets.clone();
             let transfers = Arc::clone(&array.shared.transfers);
             let exports =
                 Exports { array: config.name.clone(), groups: groups(&config)?, targets, transfers };
-            engine.introduce(mailboxes.iter().map(deliver).collect(), exports);
+            engines.introduce(&mailboxes.iter().map(deliver).collect::<Vec<_>>(), &exports);
         }
         array.shared.introduce(mailboxes);
         for start in starts {
@@ -129,8 +129,8 @@ impl Array {
         if let Some(watch) = watch {
             array.network = Some(follow(watch, &array.shared)?);
         }
-        if let Some(engine) = &array.engine {
-            engine.serves(config.touch_memory);
+        if let Some(engines) = &array.engines {
+            engines.serves(config.touch_memory);
         }
         if config.touch_memory {
             array.shared.volumes.iter().for_each(crate::volume::SharedVolume::touch_memory);
@@ -179,14 +179,14 @@ impl Array {
     pub fn report(&self) -> ArrayReport {
         let portal = |(address, group)| PortalStats { address, group };
         let by_portal = self.shared.portals().listening().map(portal).collect();
-        let storage = self.engine.as_ref().and_then(|engine| engine.status().ok());
+        let storage = self.engines.as_ref().and_then(|engines| engines.status().ok());
         ArrayReport { stats: self.stats(), by_portal, by_session: self.shared.sessions(), storage }
     }
 
     /// Executes a management command of the owner. It may take long; I/O continues meanwhile.
     pub fn manage(&self, command: Command) -> Result<Reply, StorageError> {
-        match &self.engine {
-            Some(engine) => engine.manage(command),
+        match &self.engines {
+            Some(engines) => engines.manage(command),
             None => Err(StorageError::Refused(
                 "this array has no disks to manage; describe them in `storage` and start it again".into(),
             )),
@@ -195,8 +195,8 @@ impl Array {
 
     /// Executes a verb of replication, such as `replica_prepare` (see [`linerate_storage::replica::service`]).
     pub fn replicate(&self, verb: &str, fields: Reply) -> Result<Reply, StorageError> {
-        match &self.engine {
-            Some(engine) => engine.replicate(verb, fields),
+        match &self.engines {
+            Some(engines) => engines.replicate(verb, fields),
             None => Err(StorageError::Refused(
                 "this array has no pool to replicate; describe one in `storage` and start it again".into(),
             )),
@@ -223,7 +223,7 @@ impl Array {
             // A worker that panicked has written to standard error; nothing else must be ended.
             let _ = thread.join();
         }
-        self.engine = None;
+        self.engines = None;
     }
 }
 
@@ -325,20 +325,21 @@ fn follow(watch: NetWatch, shared: &Arc<SharedState<Socket>>) -> Result<NetFollo
     watch.follow(tell).map_err(ArrayError::Host)
 }
 
-fn open_engine(config: &ArrayConfig) -> Result<Option<Engine>, ArrayError> {
+/// `workers`: how many there will be. More engines than workers would have nothing to do.
+fn open_engines(config: &ArrayConfig, workers: usize) -> Result<Option<Engines>, ArrayError> {
     if config.storage.is_empty() {
         return Ok(None);
     }
     // A spinning engine would take the CPU of a spinning worker if they share one.
     let wait = if config.wait == WaitMode::Spin { WaitMode::Auto } else { config.wait };
-    let started = Engine::start(config.storage.clone(), config.driver.into(), wait);
+    let started = Engines::start(&config.storage, workers, config.driver.into(), wait);
     started.map(Some).map_err(ArrayError::Storage)
 }
 
-/// The function that passes answers of the engine to a worker.
+/// The function that passes answers of engines to a worker.
 fn deliver(mailbox: &Arc<Mailbox<Socket>>) -> Deliver {
     let mailbox = Arc::clone(mailbox);
-    Box::new(move |answers| mailbox.answer(answers))
+    Arc::new(move |answers| mailbox.answer(answers))
 }
 
 /// Whether each worker gets enough memory for the largest command beside others.

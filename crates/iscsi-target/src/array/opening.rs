@@ -3,7 +3,7 @@
 use crate::{
     array::ArrayError,
     config::{AluaState, ArrayConfig},
-    engine::Engine,
+    engine::Engines,
     portals,
     target::{IscsiTarget, Opening},
 };
@@ -14,12 +14,12 @@ use std::sync::Arc;
 pub(crate) fn open_targets<D: Driver>(
     config: &ArrayConfig,
     driver: &mut D,
-    engine: Option<&Engine>,
+    engines: Option<&Engines>,
 ) -> Result<(Vec<Arc<IscsiTarget>>, Vec<crate::volume::SharedVolume>), ArrayError> {
     check_limits(config)?;
     let groups = groups(config)?;
     let (array, volumes) = (config.name.as_str(), Vec::new());
-    let mut opening = Opening { array, groups: &groups, driver, engine, volumes };
+    let mut opening = Opening { array, groups: &groups, driver, engines, volumes };
     let mut targets: Vec<Arc<IscsiTarget>> = Vec::new();
     for target in &config.targets {
         let fault = |error| ArrayError::Target { name: target.name.clone(), error: Box::new(error) };
@@ -29,7 +29,7 @@ pub(crate) fn open_targets<D: Driver>(
         }
         targets.push(Arc::new(opened));
     }
-    for made in engine.into_iter().flat_map(Engine::made) {
+    for made in engines.into_iter().flat_map(Engines::made) {
         if let Err(error) = opening.made(&targets, made) {
             tracing::error!(event = "volume_not_shown", volume = made.1, %error, "this volume is not shown");
         }

@@ -6,7 +6,7 @@ use crate::{
     connection::TaskId,
     connection_key::ConnectionKey,
     context::WorkerContext,
-    engine::{BufferPart, InPlace, Operation, OperationRequest},
+    engine::{BufferPart, InPlace, Operation, OperationRequest, VolumeNumber},
 };
 use linerate_io::{Driver, Handle};
 use slab::Slab;
@@ -33,8 +33,8 @@ pub(crate) type Operations = Slab<InFlight>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Executor {
     File(Handle),
-    /// The engine: number of the volume there.
-    Engine(u32),
+    /// The engine of the volume.
+    Engine(VolumeNumber),
 }
 
 impl<D: Driver> WorkerContext<D> {

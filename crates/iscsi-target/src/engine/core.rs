@@ -6,11 +6,11 @@
 
 use super::{
     EngineRequest, FinishedOperation, Inbox, OperationRequest, OperationResult, lock, replica,
-    state::EngineState,
+    state::EngineState, thread::Opening,
 };
-use linerate_io::{Completion, Driver, Nanos, Preference, Wait, Waiter};
+use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
 use linerate_storage::{
-    controller::{Controller, StorageConfig, StorageError},
+    controller::{Controller, StorageError},
     host::Tasks,
 };
 use std::{io, rc::Rc, sync::Arc};
@@ -37,8 +37,7 @@ impl EngineCore {
         &mut self,
         driver: &mut D,
         waiter: &mut Waiter,
-        config: StorageConfig,
-        preference: Preference,
+        Opening { number, config, preference }: Opening,
         inbox: &Arc<Inbox>,
     ) -> Result<(), StorageError> {
         let host = |error: io::Error| StorageError::Host(error.to_string());
@@ -47,7 +46,7 @@ impl EngineCore {
         let (runtime, files) = (self.tasks.runtime(), self.tasks.files());
         let opening = Controller::open(runtime.clone(), Some(files), config);
         let controller = self.tasks.block_on(driver, waiter, &mut others, opening).map_err(host)??;
-        let state = Rc::clone(self.state.insert(Rc::new(EngineState::new(runtime, controller))));
+        let state = Rc::clone(self.state.insert(Rc::new(EngineState::new(number, runtime, controller))));
         let opening = replica::open(state, preference, Arc::clone(inbox));
         self.tasks.block_on(driver, waiter, &mut others, opening).map_err(host)?
     }

@@ -1,6 +1,6 @@
 //! Volumes that are created, changed and deleted while the array serves, and their view for initiators.
 
-use super::{ExportRecord, Transfers, serve::Served, state::EngineState};
+use super::{ExportRecord, Transfers, VolumeNumber, serve::Served, state::EngineState};
 use crate::{
     config::AluaState,
     target::IscsiTarget,
@@ -22,6 +22,7 @@ const DRAIN_LOOK_NS: Nanos = 1_000_000;
 const SPACE_LOOK_NS: Nanos = 1_000_000_000;
 
 /// Where volumes are shown.
+#[derive(Clone)]
 pub(crate) struct Exports {
     pub(crate) array: String,
     pub(crate) groups: Vec<(u16, AluaState)>,
@@ -35,7 +36,7 @@ struct ExportedUnit {
     target: Arc<IscsiTarget>,
     lun: u16,
     unit: Arc<LogicalUnit>,
-    number: u32,
+    number: VolumeNumber,
 }
 
 impl EngineState {
@@ -176,7 +177,7 @@ impl EngineState {
         target: &Arc<IscsiTarget>,
         name: &str,
         record: &ExportRecord,
-        (number, size_bytes, least): (u32, u64, u32),
+        (number, size_bytes, least): (VolumeNumber, u64, u32),
     ) -> Result<u16, StorageError> {
         let refused =
             |error: &dyn std::fmt::Display| StorageError::Refused(format!("volume \"{name}\": {error}"));
@@ -197,8 +198,11 @@ impl EngineState {
         let states: Vec<_> = exports.groups.iter().map(|(tag, state)| (*tag, (*state).into())).collect();
         unit.set_access(&states);
         self.controller.keep(Kept::Export, &pool, name, record.bytes()).await?;
-        // The LUN is still free: it was free before, and commands run on this thread only.
-        target.inventory.add(config.lun, unit).map_err(|error| refused(&error))?;
+        if let Err(error) = target.inventory.add(config.lun, unit) {
+            // Another engine has taken the LUN since it was chosen.
+            self.controller.keep(Kept::Export, &pool, name, None).await?;
+            return Err(refused(&error));
+        }
         Ok(config.lun)
     }
 
@@ -259,7 +263,7 @@ impl EngineState {
     }
 
     /// Removes an export that is not a volume of its own: the one for a partner's writes.
-    pub(super) async fn take_down(&self, target: &Arc<IscsiTarget>, lun: u16, number: u32) {
+    pub(super) async fn take_down(&self, target: &Arc<IscsiTarget>, lun: u16, number: VolumeNumber) {
         // Already taken out.
         let Some(unit) = target.inventory.retire(lun) else { return };
         let shown = ExportedUnit { target: Arc::clone(target), lun, unit, number };
@@ -287,7 +291,11 @@ impl EngineState {
         self.exports.get()?.targets.iter().find_map(|target| {
             let units = target.inventory.units().into_iter();
             let mut found = units.filter_map(|(lun, unit)| match VolumeId::of_tag(unit.config().tag) {
-                VolumeId::Managed(number) if unit.config().identity.serial == name && unit.config().thin => {
+                VolumeId::Managed(number)
+                    if number.engine == self.number
+                        && unit.config().identity.serial == name
+                        && unit.config().thin =>
+                {
                     Some(ExportedUnit { target: Arc::clone(target), lun, unit, number })
                 }
                 _ => None,

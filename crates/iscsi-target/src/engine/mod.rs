@@ -1,22 +1,25 @@
-//! The engine: the thread behind volumes of kind "raid" and "pool".
+//! Engines: the threads behind volumes of kind "raid" and "pool".
 //!
-//! Everything of [`linerate_storage`] runs on one thread, with its own driver. Workers never wait for it: while it sleeps
-//! they do operations themselves that need no waiting. All other requests they put into its inbox, once per turn, and
-//! find the answers in their mailboxes, as they find completions of file operations in their drivers. The bytes pass
-//! through the workers' I/O buffers and are copied once. Those of large reads are sent from the memory of the disks, if the
-//! disks are memory ([`InPlace`]). The engine also owns RAID 0 of memory disks, but workers move its bytes themselves
-//! (`memory_volume.rs`).
+//! RAID sets and pools that share no disk may be in different engines; an array has as many engines as workers, at most.
+//! Everything of [`linerate_storage`] in an engine runs on one thread, with its own driver. Workers never wait for it:
+//! while it sleeps they do operations themselves that need no waiting. All other requests they put into its inbox, once
+//! per turn, and find the answers in their mailboxes, as they find completions of file operations in their drivers. The
+//! bytes pass through the workers' I/O buffers and are copied once. Those of large reads are sent from the memory of the
+//! disks, if the disks are memory ([`InPlace`]). An engine also owns RAID 0 of memory disks, but workers move its bytes
+//! themselves (`memory_volume.rs`).
 //!
-//! - `mod.rs`: [`Engine`], the interface for the rest of the array.
-//! - `request.rs`: the requests of workers, and the answers.
+//! - `mod.rs`: [`Engine`], one of them. `engines.rs`: [`Engines`], the interface for the rest of the array.
+//! - `handles.rs`: a worker's access. `request.rs`: its requests, and the answers.
 //! - `thread.rs`: the thread's loop. `core.rs`: what it and the workers use in turn. `state.rs`: the state that its tasks
 //!   share. `serve.rs`: one operation on a volume.
 //! - `exports.rs`: volumes that are created, changed and deleted while initiators use the array. `replica.rs`: volumes
 //!   for partners; `transfers.rs`: their targets.
 
 mod core;
+mod engines;
 mod export_record;
 mod exports;
+mod handles;
 mod replica;
 mod request;
 mod serve;
@@ -27,32 +30,32 @@ mod transfers;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use engines::Engines;
 pub(crate) use export_record::ExportRecord;
 pub(crate) use exports::Exports;
+pub(crate) use handles::EngineHandles;
 pub(crate) use request::{
     BufferPart, FinishedOperation, InPlace, Operation, OperationError, OperationOutput, OperationRequest,
-    OperationResult, Quota,
+    OperationResult, Quota, VolumeNumber,
 };
 pub(crate) use transfers::Transfers;
 
 use crate::config::VolumeConfig;
 use bytes::Bytes;
-use linerate_io::{Lent, Nanos, WaitMode};
+use linerate_io::{Lent, WaitMode};
 use linerate_storage::{
-    controller::{Command, Reply, StorageConfig, StorageError, StorageStatus},
+    controller::{Command, Noun, Reply, StorageConfig, StorageError, StorageStatus},
     raid::StripedPages,
-    replica::service::Fields,
+    replica::{ReplicaError, service::Fields},
 };
 use std::{
-    collections::VecDeque,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
     thread::JoinHandle,
 };
 
 /// Passes answers to the worker that sent the requests.
 /// It empties the list.
-pub(crate) type Deliver = Box<dyn Fn(&mut Vec<FinishedOperation>) + Send + Sync>;
+pub(crate) type Deliver = Arc<dyn Fn(&mut Vec<FinishedOperation>) + Send + Sync>;
 
 /// Pool, volume, and how it is shown.
 pub(crate) type Records = Vec<(String, String, ExportRecord)>;
@@ -60,8 +63,7 @@ pub(crate) type Records = Vec<(String, String, ExportRecord)>;
 /// A volume that the engine looks after.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenedVolume {
-    /// Its number.
-    pub(crate) volume: u32,
+    pub(crate) volume: VolumeNumber,
     pub(crate) size_bytes: u64,
     /// Smallest unit that its disks write whole.
     pub(crate) block_bytes: u32,
@@ -71,6 +73,26 @@ pub(crate) struct OpenedVolume {
     pub(crate) reservations: Option<Bytes>,
     /// For a set of memory disks only: the positions of its bytes, for workers.
     pub(crate) pages: Option<Arc<StripedPages>>,
+}
+
+/// A name that one engine of the array knows at most.
+#[derive(Clone)]
+enum Name {
+    Disk(String),
+    Volume(String),
+    /// Of replication.
+    Group(String),
+}
+
+impl Name {
+    /// The error for a new name that is in use.
+    fn taken(self) -> StorageError {
+        match self {
+            Self::Disk(name) => StorageError::Taken { noun: Noun::Disk, name },
+            Self::Volume(name) => StorageError::Taken { noun: Noun::Volume, name },
+            Self::Group(name) => ReplicaError::OtherGroup(name).into(),
+        }
+    }
 }
 
 /// Requests to the engine.
@@ -85,6 +107,8 @@ enum EngineRequest {
     /// A verb of replication.
     Replicate(String, Fields, mpsc::Sender<Result<Reply, StorageError>>),
     Status(mpsc::Sender<StorageStatus>),
+    /// Whether it has something of this name.
+    Has(Name, mpsc::Sender<bool>),
     /// The array serves; before that the start may still fail.
     Serves {
         /// Memory disks take their memory ahead of its first use.
@@ -118,17 +142,13 @@ impl EngineQueue {
     }
 }
 
-/// See the module text. Ends the thread when it is dropped.
-pub(crate) struct Engine {
+/// One engine. Ends its thread when it is dropped.
+struct Engine {
     inbox: Arc<Inbox>,
     thread: Option<JoinHandle<()>>,
     /// As they were at the start.
     records: Records,
 }
-
-/// A worker's access to the engine.
-#[derive(Clone)]
-pub(crate) struct EngineHandle(Arc<Inbox>);
 
 impl Inbox {
     /// Posts a request; returns it if the reader has ended.
@@ -151,117 +171,70 @@ impl Inbox {
     }
 }
 
-impl EngineHandle {
-    /// Performs requests that need no waiting, if the engine's thread sleeps, and appends their answers to `finished`.
-    /// It moves the others to `waiting`. Once the quota is used up, it leaves the rest for the next call. `now` is the
-    /// worker's time.
-    pub(crate) fn perform(
-        &self,
-        now: Nanos,
-        quota: &mut Quota,
-        requests: &mut VecDeque<OperationRequest>,
-        waiting: &mut Vec<OperationRequest>,
-        finished: &mut Vec<FinishedOperation>,
-    ) {
-        let mut has_news = false;
-        while !quota.is_used_up()
-            && let Some(mut request) = requests.pop_front()
-        {
-            let visited = self.0.core.visit(|core| {
-                // Its bytes are on their way from memory while this request is performed.
-                requests.front().inspect(|next| core.prefetch(next));
-                (core.perform(now, &mut request), core.has_news())
-            });
-            let Some((done, news)) = visited else {
-                waiting.push(request);
-                waiting.extend(requests.drain(..));
-                break;
-            };
-            has_news |= news;
-            match done {
-                Some(done) => {
-                    quota.take(&done);
-                    finished.push(done);
-                }
-                None => waiting.push(request),
-            }
-        }
-        if has_news {
-            self.0.wake();
-        }
-    }
-
-    /// Takes requests out of the list; leaves them there if they will not be answered.
-    pub(crate) fn send(&self, requests: &mut Vec<OperationRequest>) {
-        {
-            let mut queue = lock(&self.0.requests);
-            if queue.closed {
-                return;
-            }
-            queue.operations.append(requests);
-        }
-        self.0.wake();
-    }
-}
-
 impl Engine {
-    /// Opens the storage that a configuration describes.
-    pub(crate) fn start(
+    /// Opens the storage that a configuration describes. `number`: of the engine.
+    fn start(
+        number: u8,
         config: StorageConfig,
         driver: linerate_io::Preference,
         wait: WaitMode,
     ) -> Result<Self, StorageError> {
         let inbox = Arc::new(Inbox::default());
-        let thread = thread::spawn(config, driver, wait, Arc::clone(&inbox))?;
+        let thread = thread::spawn(number, config, driver, wait, Arc::clone(&inbox))?;
         let mut engine = Self { inbox, thread: Some(thread), records: Vec::new() };
         engine.records = engine.ask(EngineRequest::Records)?;
         Ok(engine)
     }
 
-    pub(crate) fn handle(&self) -> EngineHandle {
-        EngineHandle(Arc::clone(&self.inbox))
+    fn inbox(&self) -> Arc<Inbox> {
+        Arc::clone(&self.inbox)
     }
 
     /// Volumes that were created while the array served: pool, name, record.
-    pub(crate) fn made(&self) -> impl Iterator<Item = &(String, String, ExportRecord)> {
+    fn made(&self) -> impl Iterator<Item = &(String, String, ExportRecord)> {
         self.records.iter().filter(|(_, _, record)| !record.deleted)
     }
 
     /// Whether a volume of the configuration was deleted.
-    pub(crate) fn has_deleted(&self, volume: &str) -> bool {
+    fn has_deleted(&self, volume: &str) -> bool {
         self.records.iter().any(|(_, name, record)| name == volume && record.deleted)
     }
 
     /// Sets the receivers of answers, by the number of the worker, and the targets for exports.
-    pub(crate) fn introduce(&self, workers: Vec<Deliver>, exports: Exports) {
+    fn introduce(&self, workers: Vec<Deliver>, exports: Exports) {
         // Without a thread there will be no answers either.
         let _ = self.inbox.post(EngineRequest::Introduce(workers, exports));
     }
 
     /// Reports that the array serves.
-    pub(crate) fn serves(&self, touches_memory: bool) {
+    fn serves(&self, touches_memory: bool) {
         // Without a thread there is nothing to keep.
         let _ = self.inbox.post(EngineRequest::Serves { touches_memory });
     }
 
     /// Opens a volume of kind "raid" or "pool".
-    pub(crate) fn open(&self, config: &VolumeConfig) -> Result<OpenedVolume, StorageError> {
-        self.ask(|reply| EngineRequest::Open(Box::new(config.clone()), reply))?
+    fn open(&self, config: VolumeConfig) -> Result<OpenedVolume, StorageError> {
+        self.ask(|reply| EngineRequest::Open(Box::new(config), reply))?
     }
 
     /// Carries a command out.
-    pub(crate) fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+    fn manage(&self, command: Command) -> Result<Reply, StorageError> {
         self.ask(|reply| EngineRequest::Manage(Box::new(command), reply))?
     }
 
     /// Carries out a verb of replication.
-    pub(crate) fn replicate(&self, verb: &str, fields: Fields) -> Result<Reply, StorageError> {
+    fn replicate(&self, verb: &str, fields: Fields) -> Result<Reply, StorageError> {
         self.ask(|reply| EngineRequest::Replicate(verb.to_owned(), fields, reply))?
     }
 
     /// How everything is.
-    pub(crate) fn status(&self) -> Result<StorageStatus, StorageError> {
+    fn status(&self) -> Result<StorageStatus, StorageError> {
         self.ask(EngineRequest::Status)
+    }
+
+    /// Whether it has something of this name.
+    fn has(&self, name: &Name) -> Result<bool, StorageError> {
+        self.ask(|reply| EngineRequest::Has(name.clone(), reply))
     }
 
     fn ask<T>(&self, request: impl FnOnce(mpsc::Sender<T>) -> EngineRequest) -> Result<T, StorageError> {
@@ -278,12 +251,6 @@ impl Drop for Engine {
             // A thread that panicked has written to standard error; nothing else must be ended.
             let _ = thread.join();
         }
-    }
-}
-
-impl fmt::Debug for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Engine")
     }
 }
 

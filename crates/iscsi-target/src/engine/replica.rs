@@ -1,6 +1,6 @@
 //! Replication on the engine's thread: exports for a partner, excluded hosts, the connection to a partner.
 
-use super::{Exports, Inbox, serve::Served, state::EngineState};
+use super::{Exports, Inbox, VolumeNumber, serve::Served, state::EngineState};
 use crate::{
     config::{VolumeConfig, VolumeKind},
     replication_link::{self, ReplicationLink, Wake},
@@ -46,7 +46,7 @@ struct Around {
 struct FencedExport {
     target: Arc<IscsiTarget>,
     lun: u16,
-    number: u32,
+    number: VolumeNumber,
 }
 
 /// Finds the groups in the pools; hosts are excluded from replicas from then on.
@@ -141,7 +141,7 @@ fn unit(
     target: &str,
     lun: u16,
     fence: &Rc<Fence>,
-    number: u32,
+    number: VolumeNumber,
 ) -> Result<Arc<LogicalUnit>, UnitError> {
     let serial = format!("{}-{lun}", &target[TARGET.len() + 1..]);
     let sector_bytes = fence.block_bytes();

@@ -5,11 +5,19 @@ use linerate_scsi::MediumError;
 use linerate_storage::disk::{DiskError, Lease};
 use std::{io, sync::Arc};
 
+/// The number of a volume: unique on the array, and never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VolumeNumber {
+    /// Number of its engine.
+    pub(crate) engine: u8,
+    /// Its number there.
+    pub(crate) index: u32,
+}
+
 /// An operation on a volume, requested by a worker.
 #[derive(Debug)]
 pub(crate) struct OperationRequest {
-    /// Number of the volume.
-    pub(crate) volume: u32,
+    pub(crate) volume: VolumeNumber,
     pub(crate) operation: Operation,
     /// The source or destination of its bytes: a worker's I/O buffers, which stay lent until the answer has arrived.
     pub(crate) memory: Vec<BufferPart>,

@@ -1,7 +1,8 @@
 //! The state that the engine's tasks share: the storage, the volumes by number, the answers to workers.
 
 use super::{
-    EngineRequest, Exports, OpenedVolume, Operation, OperationError, OperationOutput, OperationRequest,
+    EngineRequest, Exports, Name, OpenedVolume, Operation, OperationError, OperationOutput, OperationRequest,
+    VolumeNumber,
     export_record::ExportRecord,
     serve::{self, Served},
 };
@@ -21,6 +22,8 @@ use std::{
 
 /// See the module text.
 pub(super) struct EngineState {
+    /// Of the engine.
+    pub(super) number: u8,
     pub(super) runtime: Runtime,
     pub(super) controller: Rc<Controller>,
     pub(super) outbox: Rc<serve::Outbox>,
@@ -44,8 +47,9 @@ struct ServedVolume {
 }
 
 impl EngineState {
-    pub(super) fn new(runtime: Runtime, controller: Rc<Controller>) -> Self {
+    pub(super) fn new(number: u8, runtime: Runtime, controller: Rc<Controller>) -> Self {
         Self {
+            number,
             runtime,
             controller,
             outbox: Rc::default(),
@@ -80,6 +84,7 @@ impl EngineState {
                 self.runtime.spawn(async move { drop(reply.send(state.replicate(&verb, fields).await)) });
             }
             EngineRequest::Status(reply) => drop(reply.send(self.status())),
+            EngineRequest::Has(name, reply) => drop(reply.send(self.has(&name))),
             EngineRequest::Serves { touches_memory } => {
                 self.controller.begin();
                 if touches_memory {
@@ -93,7 +98,7 @@ impl EngineState {
     /// Performs an operation that needs no waiting.
     pub(super) fn serve_nowait(&self, request: &mut OperationRequest) -> Option<OperationOutput> {
         let volumes = self.volumes.borrow();
-        let volume = &volumes.get(request.volume as usize)?.as_ref()?.volume;
+        let volume = &volumes.get(request.volume.index as usize)?.as_ref()?.volume;
         if self.is_barred(volume).is_some() {
             return None;
         }
@@ -108,7 +113,7 @@ impl EngineState {
             Operation::Write { offset_bytes, .. } => (offset_bytes, NextAccess::Write),
             _ => return,
         };
-        if let Some(Some(entry)) = self.volumes.borrow().get(request.volume as usize) {
+        if let Some(Some(entry)) = self.volumes.borrow().get(request.volume.index as usize) {
             let len = request.memory.iter().map(|part| u64::from(part.len)).sum();
             entry.volume.disk().prefetch(offset_bytes, len, next);
         }
@@ -121,7 +126,7 @@ impl EngineState {
         if let Some(output) = output {
             return due.give(Ok(output));
         }
-        let entry = self.volumes.borrow().get(volume as usize).cloned().flatten();
+        let entry = self.volumes.borrow().get(volume.index as usize).cloned().flatten();
         // Without a volume, `due` answers with an error when it is dropped.
         let Some(entry) = entry else { return };
         if let Some(name) = self.is_barred(&entry.volume) {
@@ -186,7 +191,7 @@ impl EngineState {
         let mut volumes = self.volumes.borrow_mut();
         let disk = volume.disk();
         let opened = OpenedVolume {
-            volume: volumes.len() as u32,
+            volume: VolumeNumber { engine: self.number, index: volumes.len() as u32 },
             size_bytes: disk.size_bytes(),
             block_bytes: disk.block_bytes(),
             page_bytes: volume.page_bytes(),
@@ -227,16 +232,24 @@ impl EngineState {
     }
 
     /// Operations in progress on a volume.
-    pub(super) fn under_way(&self, number: u32) -> usize {
+    pub(super) fn under_way(&self, number: VolumeNumber) -> usize {
         let volumes = self.volumes.borrow();
-        let entry = volumes.get(number as usize).and_then(Option::as_ref);
+        let entry = volumes.get(number.index as usize).and_then(Option::as_ref);
         entry.map_or(0, |entry| Rc::strong_count(&entry.kept) - 1)
     }
 
     /// Removes the volume of this number: no operation reaches it any more.
-    pub(super) fn remove(&self, number: u32) {
-        if let Some(entry) = self.volumes.borrow_mut().get_mut(number as usize) {
+    pub(super) fn remove(&self, number: VolumeNumber) {
+        if let Some(entry) = self.volumes.borrow_mut().get_mut(number.index as usize) {
             *entry = None;
+        }
+    }
+
+    fn has(&self, name: &Name) -> bool {
+        match name {
+            Name::Disk(disk) => self.controller.has_disk(disk),
+            Name::Volume(volume) => self.controller.volume(volume).is_ok(),
+            Name::Group(group) => self.replication.get().is_some_and(|service| service.has_group(group)),
         }
     }
 

@@ -12,27 +12,22 @@ use std::{
 /// Whether the storage is open.
 type Ready = mpsc::Sender<Result<(), StorageError>>;
 
-/// Starts the thread; returns when the storage is open.
+/// Starts the thread of the engine of this number; returns when the storage is open.
 pub(super) fn spawn(
+    number: u8,
     config: StorageConfig,
     preference: Preference,
     wait: WaitMode,
     inbox: Arc<Inbox>,
 ) -> Result<JoinHandle<()>, StorageError> {
     let (ready, is_ready) = mpsc::channel();
-    let builder = thread::Builder::new().name("array-engine".into());
+    let builder = thread::Builder::new().name(format!("array-engine-{number}"));
     let thread = builder.spawn(move || {
         let _closes = Closes(Arc::clone(&inbox));
+        let opening = Opening { number, config, preference };
         match open_driver(preference) {
             Ok(driver) => {
-                with_driver!(driver, |driver| run(
-                    driver,
-                    Waiter::new(wait),
-                    preference,
-                    config,
-                    &inbox,
-                    &ready
-                ));
+                with_driver!(driver, |driver| run(driver, Waiter::new(wait), opening, &inbox, &ready));
             }
             Err(error) => drop(ready.send(Err(StorageError::Host(error.to_string())))),
         }
@@ -40,6 +35,14 @@ pub(super) fn spawn(
     let thread = thread.map_err(|error| StorageError::Host(error.to_string()))?;
     is_ready.recv().unwrap_or(Err(StorageError::Gone))?;
     Ok(thread)
+}
+
+/// What an engine is opened with.
+pub(super) struct Opening {
+    pub(super) number: u8,
+    pub(super) config: StorageConfig,
+    /// For connections to partners.
+    pub(super) preference: Preference,
 }
 
 /// Closes the inbox when the thread ends, in any way, so that no caller waits for an answer.
@@ -59,8 +62,7 @@ impl Drop for Closes {
 fn run<D: KernelDriver>(
     mut driver: D,
     mut waiter: Waiter,
-    preference: Preference,
-    config: StorageConfig,
+    opening: Opening,
     inbox: &Arc<Inbox>,
     ready: &Ready,
 ) {
@@ -69,8 +71,7 @@ fn run<D: KernelDriver>(
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
     let now = driver.now();
     inbox.core.fill(|| EngineCore::new(now));
-    let opened =
-        inbox.core.own(&mut driver, |core, driver| core.open(driver, &mut waiter, config, preference, inbox));
+    let opened = inbox.core.own(&mut driver, |core, driver| core.open(driver, &mut waiter, opening, inbox));
     let opened = opened.unwrap_or(Err(StorageError::Gone));
     let is_open = opened.is_ok();
     if ready.send(opened).is_ok()

@@ -2,8 +2,9 @@
 //!
 //! - `config.rs`, `command.rs`, `status.rs`: the JSON of inputs and outputs. `error.rs`: errors and whose fault they
 //!   are.
-//! - `check.rs`: whether a configuration is consistent. `disks.rs`, `sets.rs`, `pools.rs`: its parts. `concat.rs`: several
-//!   RAID sets under one pool. `assembly`: which sets may be made, and what must not be overwritten.
+//! - `check.rs`: whether a configuration is consistent. `parts.rs`: divides it between threads.
+//! - `disks.rs`, `sets.rs`, `pools.rs`: what is in it. `concat.rs`: several RAID sets under one pool. `assembly`: which
+//!   sets may be made, and what must not be overwritten.
 //! - `volumes.rs`: creates and deletes volumes of pools. `space.rs`: the free space of file systems.
 //! - `inspect.rs`: reads all of it and changes nothing.
 
@@ -15,6 +16,7 @@ mod config;
 mod disks;
 mod error;
 mod inspect;
+mod parts;
 mod pools;
 mod sets;
 mod space;
@@ -119,6 +121,11 @@ impl Controller {
     /// Tasks and timers of the thread.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// Whether there is a disk of this name, in use or not.
+    pub fn has_disk(&self, name: &str) -> bool {
+        self.disk_table.check(name).is_ok()
     }
 
     /// All pools, by name.
@@ -285,7 +292,7 @@ async fn open_pool(
 }
 
 /// The entry of a name; without a name, the only entry.
-fn named<'a, T>(
+pub fn named<'a, T>(
     noun: Noun,
     name: Option<&str>,
     all: &'a [T],

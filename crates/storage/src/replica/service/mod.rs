@@ -74,6 +74,11 @@ impl Service {
         self.group_of(volume).is_none_or(|group| group.role() == Role::Primary)
     }
 
+    /// Whether there is a group of this name.
+    pub fn has_group(&self, name: &str) -> bool {
+        self.group(name).is_ok()
+    }
+
     /// The group of a volume. The volume must not be deleted, and while it is a replica only its partner may change it.
     pub fn group_of(&self, volume: &str) -> Option<Rc<Group<Pool>>> {
         self.pools.iter().find_map(|(_, replicator)| replicator.group_of(volume))
