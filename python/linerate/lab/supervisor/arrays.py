@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +15,9 @@ from linerate.lab.cpu.idle import WAIT
 from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import ISCSI_PORT, Array, Storage
 
+TOUCH_S = 10.0
+"""Longest wait for the memory of an array's volumes. What is left is touched while the lab is up."""
+_LOOK_S = 0.02
 POOL = "p0"
 """The pool over all RAID sets, where there is one."""
 _DISK, _SET = "d", "r"
@@ -25,8 +29,6 @@ def array_config(array: Array) -> ArrayConfig:
     served: dict[str, Any] = {
         "name": array.name,
         "wait": WAIT,
-        # In the background of a study it would count as CPU time of the array.
-        "touch_memory": False,
         "portals": tuple(
             Portal(interface=interface.name, port=ISCSI_PORT, group=port.portal_group)
             for port in array.ports
@@ -147,4 +149,13 @@ class Arrays:
     def _started(self, name: str, config: ArrayConfig) -> EmbeddedArray:
         # Only this thread moves, and its child is born where it is.
         with self._nodes[name].visit():
-            return EmbeddedArray(config).__enter__()
+            array = EmbeddedArray(config).__enter__()
+        _await_memory(array)
+        return array
+
+
+def _await_memory(array: EmbeddedArray) -> None:
+    """Waits until the array has the memory of its volumes: I/O of the first runs would wait for it."""
+    until_s = time.monotonic() + TOUCH_S
+    while array.stats()["untouched_bytes"] and time.monotonic() < until_s:
+        time.sleep(_LOOK_S)
