@@ -16,7 +16,7 @@ from pathlib import Path
 
 from linerate.lab.cpu.idle import POLLING, kept_awake
 
-from . import cases, digests, engine, files, fresh, raid, smb, waiting, workers
+from . import cases, digests, engine, engines, files, fresh, raid, smb, waiting, workers
 from .cases import Result, Setting
 
 BINARIES = (
@@ -28,6 +28,7 @@ GROUPS = cases.GROUPS | {
     "files": files.files,
     "raid": raid.raid,
     "engine": engine.engine,
+    "engines": engines.engines,
     "fresh": fresh.fresh,
     "digests": digests.digests,
     "smb": smb.smb,
