@@ -1,4 +1,4 @@
-"""What several engines bring: an array with two workers and volumes in two pools, against the same volumes in one pool."""
+"""What several engines bring: an array with two workers and two pools, against the same volumes in one pool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ SHAPES = (
     Shape("4K random read, 8 thin volumes x 16", 4096, 16, VOLUMES, client_cpus=CPUS),
     Shape("4K random write, 8 thin volumes x 16", 4096, 16, VOLUMES, read_percent=0, client_cpus=CPUS),
     Shape("8K 67% read, 8 thin volumes x 5", 8192, 5, VOLUMES, 67, client_cpus=CPUS),
-    Shape("256K sequential read, 8 thin volumes x 2", 262_144, 2, VOLUMES, random_percent=0, client_cpus=CPUS),
+    Shape(
+        "256K sequential read, 8 thin volumes x 2", 262_144, 2, VOLUMES, random_percent=0, client_cpus=CPUS
+    ),
 )
 """They sleep instead of polling, so that all CPU time is that of I/O."""
 

@@ -41,6 +41,45 @@ kind = "pool"
 pool = "p0"
 size = "24m"
 """
+TWO_POOLS = f"""\
+name = "served"
+portals = ["127.0.0.1:0"]
+workers = 2
+[[storage.disks]]
+name = "d"
+kind = "file"
+path = "d.img"
+size = "32m"
+count = 4
+[[storage.raid_sets]]
+name = "r0"
+level = "raid1"
+disks = ["d0", "d1"]
+[[storage.raid_sets]]
+name = "r1"
+level = "raid1"
+disks = ["d2", "d3"]
+[[storage.pools]]
+name = "p0"
+raid_sets = ["r0"]
+[[storage.pools]]
+name = "p1"
+raid_sets = ["r1"]
+[[targets]]
+name = "{IQN}"
+[[targets.volumes]]
+lun = 0
+name = "v0"
+kind = "pool"
+pool = "p0"
+size = "8m"
+[[targets.volumes]]
+lun = 1
+name = "v1"
+kind = "pool"
+pool = "p1"
+size = "8m"
+"""
 LOAD = """\
 name = "mixed"
 warm_up = "0s"
@@ -181,3 +220,36 @@ def test_two_disks_of_raid_6_fail_under_load(tmp_path: Path) -> None:
             "d5",
             "new",
         }
+
+
+@pytest.mark.long
+def test_two_pools_have_engines_of_their_own_and_one_set_of_names(tmp_path: Path) -> None:
+    load = LOAD.replace('"4s"', '"1s"').replace('name = "v"', 'name = "v"\ncount = 2')
+    (tmp_path / "load.toml").write_text(load, "ascii")
+    with serving(tmp_path, TWO_POOLS) as portal:
+        url = f"iscsi://{portal}/{IQN}/"
+        words = ["--verify", "--overwrite", "all", "--output", tmp_path / "run", "--no-report"]
+        targets = ["--target", f"{url}0", "--target", f"{url}1"]
+        fine("run", tmp_path / "load.toml", *targets, *words)
+        threads = Path(f"/proc/{find(None).pid}/task").glob("*/comm")
+        engines = {name for path in threads if (name := path.read_text()).startswith("array-engine")}
+        assert engines == {"array-engine-0\n", "array-engine-1\n"}
+        refused = linerate("array", "create-volume", "v2", "8m")
+        assert (refused.returncode, "p0, p1" in refused.stderr) == (2, True), refused.stderr
+        refused = linerate("array", "create-volume", "v0", "8m", "--pool", "p1")
+        assert 'there is a volume "v0" already' in refused.stderr
+        fine("array", "create-volume", "v2", "8m", "--pool", "p1")
+        fine("array", "snapshot", "v1", "--name", "before")
+        fine("array", "clone", "v1@before", "v3")
+        fine("array", "fail-disk", "d3", "--yes")
+    with serving(tmp_path, TWO_POOLS) as portal:
+        assert _luns(portal) == {lun: 8 << 20 for lun in range(4)}
+        storage = _report().storage
+        assert [(volume.name, volume.pool) for volume in storage.volumes] == [
+            ("v0", "p0"),
+            ("v1", "p1"),
+            ("v2", "p1"),
+            ("v3", "p1"),
+        ]
+        assert [(one.name, one.state) for one in storage.raid_sets] == [("r0", "optimal"), ("r1", "degraded")]
+        assert [disk.name for disk in storage.disks] == ["d0", "d1", "d2", "d3"]

@@ -8,12 +8,17 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from linerate.array import ArrayConfig, EmbeddedArray, TargetConfig, VolumeConfig
 from linerate.lab import Lab, protocol
 from linerate.lab.cpu.idle import DEVICE, POLLING, SLEEPING, kept_awake
-from linerate.san import parse_fault
+from linerate.lab.supervisor import arrays
+from linerate.san import load_topology, parse_fault
 
 from tests.lab.conftest import HOLD, TIMEOUT_S, as_user, end, hold, run, unique, with_rights
 from tests.lab.trace import Trace, outer_interfaces
@@ -242,3 +247,32 @@ def test_a_failure_within_ends_it_too() -> None:
 def test_without_the_right_to_ask_nothing_changes(tmp_path: Path) -> None:
     with kept_awake(tmp_path / "absent") as idle_cpus:
         assert idle_cpus == SLEEPING
+
+
+@pytest.mark.long
+def test_the_arrays_of_a_lab_have_the_memory_of_their_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
+    size_bytes = 256 << 20  # 128 huge pages, or many small ones
+    target = TargetConfig(
+        name="iqn.2026-11.lab.linerate:memory",
+        volumes=(VolumeConfig(lun=0, name="v", size_bytes=size_bytes),),
+    )
+    config = ArrayConfig(portals=("127.0.0.1:0",), targets=(target,))
+    running = EmbeddedArray(config)
+    monkeypatch.setattr(arrays, "array_config", lambda _array: config)
+    monkeypatch.setattr(arrays, "EmbeddedArray", lambda _config: running)
+    node: Any = SimpleNamespace(visit=nullcontext)
+    array: Any = SimpleNamespace(name="a1", kind="iscsi", storage=None)
+    started = arrays.Arrays([array], {"a1": node})
+    try:
+        started.start()
+        started.await_memory()
+        pages = started.page_faults()["a1"]
+        time.sleep(1.0)
+        assert pages > size_bytes // (2 << 20)
+        assert started.page_faults()["a1"] - pages < 16
+    finally:
+        running.__exit__(None, None, None)
+
+
+def test_arrays_of_a_lab_touch_their_memory_ahead(topology_file: Path) -> None:
+    assert all(arrays.array_config(array).touch_memory for array in load_topology(topology_file).arrays)

@@ -16,7 +16,7 @@ from linerate.lab.supervisor.nodes import NodeNamespace
 from linerate.san import ISCSI_PORT, Array, Storage
 
 TOUCH_S = 10.0
-"""Longest wait for the memory of an array's volumes. What is left is touched while the lab is up."""
+"""Longest wait for the memory of volumes. What is left is touched while the lab is up."""
 _LOOK_S = 0.02
 POOL = "p0"
 """The pool over all RAID sets, where there is one."""
@@ -104,6 +104,13 @@ class Arrays:
             started = pool.map(self._started, self._arrays, configs)
             self._running = dict(zip(self._arrays, started, strict=True))
 
+    def await_memory(self) -> None:
+        """Waits until the arrays have the memory of their volumes: I/O of the first runs would wait for it."""
+        until_s = time.monotonic() + TOUCH_S
+        for process in self._running.values():
+            while process.stats()["untouched_bytes"] and time.monotonic() < until_s:
+                time.sleep(_LOOK_S)
+
     def restart(self, name: str, storage: Storage) -> Storage:
         """Ends an array's process and starts one with other disks. Raises HostError, and UserError for disks that form
         no such sets; then the old ones serve."""
@@ -121,6 +128,7 @@ class Arrays:
         except (HostError, UserError):
             self._running[name] = self._started(name, array_config(before))
             raise
+        self.await_memory()
         self._arrays[name] = wanted
         return storage
 
@@ -149,13 +157,4 @@ class Arrays:
     def _started(self, name: str, config: ArrayConfig) -> EmbeddedArray:
         # Only this thread moves, and its child is born where it is.
         with self._nodes[name].visit():
-            array = EmbeddedArray(config).__enter__()
-        _await_memory(array)
-        return array
-
-
-def _await_memory(array: EmbeddedArray) -> None:
-    """Waits until the array has the memory of its volumes: I/O of the first runs would wait for it."""
-    until_s = time.monotonic() + TOUCH_S
-    while array.stats()["untouched_bytes"] and time.monotonic() < until_s:
-        time.sleep(_LOOK_S)
+            return EmbeddedArray(config).__enter__()

@@ -123,6 +123,7 @@ def build(order: dict[str, Any]) -> Built:
     nas = NasServers(topology.arrays, nodes)
     nas.start()
     _await_links(topology, nodes)
+    arrays.await_memory()
     return Built(order["name"], order["attached"], topology, listener, nodes, fabric, reasons, arrays, nas)
 
 
