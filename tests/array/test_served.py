@@ -243,7 +243,7 @@ def test_two_pools_have_engines_of_their_own_and_one_set_of_names(tmp_path: Path
         fine("array", "clone", "v1@before", "v3")
         fine("array", "fail-disk", "d3", "--yes")
     with serving(tmp_path, TWO_POOLS) as portal:
-        assert _luns(portal) == {lun: 8 << 20 for lun in range(4)}
+        assert _luns(portal) == dict.fromkeys(range(4), 8 << 20)
         storage = _report().storage
         assert [(volume.name, volume.pool) for volume in storage.volumes] == [
             ("v0", "p0"),
