@@ -58,6 +58,7 @@ _STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=pool", 
 _SMB_TESTS = ("--test=samba", "--test=replays", "--test=channels", "--test=compounds")
 SUITES = {
     "commit": Suite((("-p=linerate-io",), ("-p=linerate-iscsi-target", "--test=power_cut"))),
+    "engines": Suite((("-p=linerate-iscsi-target", "--lib"), ("-p=linerate-storage", "--lib"))),
     "replication": Suite((("-p=linerate-storage", "--test=replica"), _MODEL)),
     "sessions": Suite((("-p=linerate-sim", "--test=pair"),)),
     "storage": Suite((_STORAGE_PARTS, _MODEL)),

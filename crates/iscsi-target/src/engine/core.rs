@@ -6,7 +6,7 @@
 
 use super::{
     EngineRequest, FinishedOperation, Inbox, OperationRequest, OperationResult, lock, replica,
-    state::EngineState, thread::Opening,
+    state::EngineState, thread::EngineSetup,
 };
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
 use linerate_storage::{
@@ -37,7 +37,7 @@ impl EngineCore {
         &mut self,
         driver: &mut D,
         waiter: &mut Waiter,
-        Opening { number, config, preference }: Opening,
+        EngineSetup { number, config, preference }: EngineSetup,
         inbox: &Arc<Inbox>,
     ) -> Result<(), StorageError> {
         let host = |error: io::Error| StorageError::Host(error.to_string());

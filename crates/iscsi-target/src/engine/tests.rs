@@ -297,7 +297,10 @@ fn names_are_unique_on_the_array_and_a_refusal_lists_all_of_them() {
     assert_eq!(unknown, "there is no disk \"x\"; there are: d0, d1, d3, d2");
     let unknown = refused(serde_json::json!({"verb": "scrub", "raid_set": "x"}));
     assert_eq!(unknown, "there is no RAID set \"x\"; there are: r0, r2, r1");
-    let create = |name: &str, pool: Option<&str>| serde_json::json!({"verb": "create_volume", "name": name, "pool": pool, "size_bytes": MIB});
+    let create = |name: &str, pool: Option<&str>| {
+        let verb = "create_volume";
+        serde_json::json!({"verb": verb, "name": name, "pool": pool, "size_bytes": MIB})
+    };
     assert_eq!(refused(create("w", None)), "name the pool; there are: p1, p0");
     assert_eq!(refused(create("w", Some("x"))), "there is no pool \"x\"; there are: p1, p0");
     let taken = "there is a volume \"v0\" already; choose another name";

@@ -24,10 +24,10 @@ pub(super) fn spawn(
     let builder = thread::Builder::new().name(format!("array-engine-{number}"));
     let thread = builder.spawn(move || {
         let _closes = Closes(Arc::clone(&inbox));
-        let opening = Opening { number, config, preference };
+        let setup = EngineSetup { number, config, preference };
         match open_driver(preference) {
             Ok(driver) => {
-                with_driver!(driver, |driver| run(driver, Waiter::new(wait), opening, &inbox, &ready));
+                with_driver!(driver, |driver| run(driver, Waiter::new(wait), setup, &inbox, &ready));
             }
             Err(error) => drop(ready.send(Err(StorageError::Host(error.to_string())))),
         }
@@ -38,7 +38,7 @@ pub(super) fn spawn(
 }
 
 /// What an engine is opened with.
-pub(super) struct Opening {
+pub(super) struct EngineSetup {
     pub(super) number: u8,
     pub(super) config: StorageConfig,
     /// For connections to partners.
@@ -62,7 +62,7 @@ impl Drop for Closes {
 fn run<D: KernelDriver>(
     mut driver: D,
     mut waiter: Waiter,
-    opening: Opening,
+    setup: EngineSetup,
     inbox: &Arc<Inbox>,
     ready: &Ready,
 ) {
@@ -71,7 +71,7 @@ fn run<D: KernelDriver>(
     let _ = inbox.wake.set(Box::new(move || D::wake(&waker)));
     let now = driver.now();
     inbox.core.fill(|| EngineCore::new(now));
-    let opened = inbox.core.own(&mut driver, |core, driver| core.open(driver, &mut waiter, opening, inbox));
+    let opened = inbox.core.own(&mut driver, |core, driver| core.open(driver, &mut waiter, setup, inbox));
     let opened = opened.unwrap_or(Err(StorageError::Gone));
     let is_open = opened.is_ok();
     if ready.send(opened).is_ok()

@@ -138,7 +138,9 @@ mod tests {
     fn a_configuration_that_does_not_fit_together_is_refused() {
         let config: StorageConfig = serde_json::from_str(
             r#"{"disks": [{"name": "d", "size_bytes": 4096}],
-                "raid_sets": [{"name": "r", "level": "raid0", "disks": ["d"]}, {"name": "s", "level": "raid0", "disks": ["d"]}]}"#,
+                "raid_sets": [
+                    {"name": "r", "level": "raid0", "disks": ["d"]},
+                    {"name": "s", "level": "raid0", "disks": ["d"]}]}"#,
         )
         .unwrap();
         let refusal = config.divide(2).unwrap_err().to_string();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -107,9 +108,10 @@ class Arrays:
     def await_memory(self) -> None:
         """Waits until the arrays have the memory of their volumes: I/O of the first runs would wait for it."""
         until_s = time.monotonic() + TOUCH_S
+        pause = threading.Event()
         for process in self._running.values():
             while process.stats()["untouched_bytes"] and time.monotonic() < until_s:
-                time.sleep(_LOOK_S)
+                pause.wait(_LOOK_S)
 
     def restart(self, name: str, storage: Storage) -> Storage:
         """Ends an array's process and starts one with other disks. Raises HostError, and UserError for disks that form
