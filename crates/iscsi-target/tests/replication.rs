@@ -43,7 +43,7 @@ impl Site {
     }
 
     fn manage(&self, command: Value) -> Result<Reply, StorageError> {
-        self.array.manage(serde_json::from_value(command).unwrap())
+        self.array.manage(&serde_json::from_value(command).unwrap())
     }
 
     fn portal(&self) -> String {

@@ -119,7 +119,7 @@ impl PyArray {
             return Err(blamed(Blame::User, "the array has been stopped", "start another one"));
         };
         let reply = interruptible(py, move || match command {
-            Order::Storage(command) => array.manage(command),
+            Order::Storage(command) => array.manage(&command),
             Order::Replication(verb, fields) => array.replicate(&verb, fields),
         })?;
         reply.map(|reply| Value::Object(reply).to_string()).map_err(|error| storage_error(&error))

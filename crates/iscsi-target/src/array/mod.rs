@@ -184,7 +184,7 @@ impl Array {
     }
 
     /// Executes a management command of the owner. It may take long; I/O continues meanwhile.
-    pub fn manage(&self, command: Command) -> Result<Reply, StorageError> {
+    pub fn manage(&self, command: &Command) -> Result<Reply, StorageError> {
         match &self.engines {
             Some(engines) => engines.manage(command),
             None => Err(StorageError::Refused(

@@ -232,9 +232,9 @@ impl Engine {
         self.ask(EngineRequest::Status)
     }
 
-    /// Whether it has something of this name.
-    fn has(&self, name: &Name) -> Result<bool, StorageError> {
-        self.ask(|reply| EngineRequest::Has(name.clone(), reply))
+    /// Whether it has something of this name. An engine that has ended has nothing.
+    fn has(&self, name: &Name) -> bool {
+        self.ask(|reply| EngineRequest::Has(name.clone(), reply)).unwrap_or(false)
     }
 
     fn ask<T>(&self, request: impl FnOnce(mpsc::Sender<T>) -> EngineRequest) -> Result<T, StorageError> {

@@ -151,7 +151,7 @@ fn a_read_may_leave_its_bytes_where_the_disks_have_them() {
         found.parts.iter().all(is)
     };
     assert!(holds(6));
-    let manage = |command: serde_json::Value| engines.manage(serde_json::from_value(command).unwrap());
+    let manage = |command: serde_json::Value| engines.manage(&serde_json::from_value(command).unwrap());
     manage(serde_json::json!({"verb": "snapshot", "volumes": ["v"], "name": "s"})).unwrap();
     client.write(0, 7);
     manage(serde_json::json!({"verb": "delete_snapshot", "volume": "v", "snapshot": "s"})).unwrap();
@@ -195,7 +195,7 @@ fn a_worker_leaves_what_is_beyond_the_limit() {
 fn workers_and_the_thread_take_turns() {
     let (engines, clients) = rig();
     let left = AtomicUsize::new(WORKERS);
-    let manage = |command: serde_json::Value| engines.manage(serde_json::from_value(command).unwrap());
+    let manage = |command: serde_json::Value| engines.manage(&serde_json::from_value(command).unwrap());
     thread::scope(|scope| {
         for mut client in clients {
             let left = &left;
@@ -248,7 +248,7 @@ fn two_pools() -> (Engines, Vec<mpsc::Receiver<FinishedOperation>>) {
 }
 
 fn manage(engines: &Engines, command: serde_json::Value) -> Result<Reply, String> {
-    engines.manage(serde_json::from_value(command).unwrap()).map_err(|error| error.to_string())
+    engines.manage(&serde_json::from_value(command).unwrap()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -383,13 +383,17 @@ fn a_worker_finds_the_engine_of_each_request() {
         let mut tags: Vec<_> = finished.iter().map(|answer| answer.tag).collect();
         tags.sort_unstable();
         assert_eq!(tags, (0..8).collect::<Vec<_>>());
-        finished.into_iter().for_each(|answer| answer.outcome.moved(LEN as usize).unwrap());
+        for answer in finished {
+            answer.outcome.moved(LEN as usize).unwrap();
+        }
     };
     for (tag, buffer) in (1..).zip(&buffers) {
         buffer.write(0, &[tag; LEN as usize]);
     }
     run(&|offset_bytes| Operation::Write { offset_bytes, durable: true });
-    buffers.iter().for_each(|buffer| buffer.write(0, &[0; LEN as usize]));
+    for buffer in &buffers {
+        buffer.write(0, &[0; LEN as usize]);
+    }
     run(&|offset_bytes| Operation::Read { offset_bytes, in_place: false });
     for (tag, buffer) in (1..).zip(&buffers) {
         assert_eq!(buffer.compare(0, &[tag; LEN as usize]), None, "tag {tag}");

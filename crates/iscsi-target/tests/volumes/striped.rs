@@ -32,7 +32,7 @@ fn login(array: &Array, isid: u8, keys: &str) -> Client {
 }
 
 fn manage(array: &Array, command: &str) -> Result<(), String> {
-    let reply = array.manage(serde_json::from_str(command).unwrap());
+    let reply = array.manage(&serde_json::from_str(command).unwrap());
     reply.map(drop).map_err(|error| error.to_string())
 }
 
