@@ -82,7 +82,7 @@ fn large_reads_find_the_newest_bytes_and_holes() {
 }
 
 fn manage(array: &Array, command: &str) -> Result<serde_json::Value, String> {
-    let reply = array.manage(serde_json::from_str(command).unwrap());
+    let reply = array.manage(&serde_json::from_str(command).unwrap());
     reply.map(serde_json::Value::Object).map_err(|error| error.to_string())
 }
 
