@@ -191,10 +191,10 @@ def _table_path(names: list[str], counts: dict[_Path, int], *, grows: bool) -> _
 
 
 def _line_of(where: _Path, lines: dict[_Path, int]) -> int:
-    """The line of the longest part of the path that is in the file."""
+    """The line of the longest part of the path that is in the file, or of the first key below it."""
     for length in range(len(where), 0, -1):
-        if where[:length] in lines:
-            return lines[where[:length]]
+        if found := [line for path, line in lines.items() if path[:length] == where[:length]]:
+            return min(found)
     return 1
 
 
