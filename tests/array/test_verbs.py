@@ -156,6 +156,34 @@ def test_work_is_waited_for(served: Served) -> None:
     assert (new["kind"], new["path"], new["size_bytes"]) == ("file", str(Path("new.img").absolute()), 4 << 30)
 
 
+def test_a_disk_of_files_is_not_replaced_by_memory(served: Served) -> None:
+    array, _ = served
+    array.paths = {"d0": "/srv/d0.img", "d3": "/srv/d3.img"}
+    done = _array("replace-disk", "d3", "n", "--no-wait")
+    assert (done.returncode, "n would be in memory, and r0 is kept in files" in done.stderr) == (2, True)
+    assert "--path FILE" in done.stderr
+    done = _array("replace-disk", "d3", "n", "--no-wait", "--path", "/srv/d0.img")
+    assert (done.returncode, "/srv/d0.img is the disk d0 of r0" in done.stderr) == (2, True)
+    assert not array.commands
+
+
+def test_a_disk_whose_file_is_gone_is_replaced_by_one_of_the_size_of_the_others(served: Served) -> None:
+    array, _ = served
+    array.states["d3"] = "missing"
+    array.gone = {"d3"}
+    _fine("replace-disk", "d3", "n", "--no-wait", "--path", "new.img")
+    assert array.commands[-1]["new"]["size_bytes"] == 4 << 30
+
+
+def test_a_disk_of_no_raid_set_is_not_replaced(served: Served) -> None:
+    array, _ = served
+    array.states["old"] = "out"
+    array.unused = {"old"}
+    done = _array("replace-disk", "old", "n", "--no-wait", "--path", "new.img")
+    assert (done.returncode, "old is in no RAID set: no disk takes its place" in done.stderr) == (2, True)
+    assert not array.commands
+
+
 def test_a_scrub_tells_what_it_found(served: Served) -> None:
     array, _ = served
     array._scrub = lambda asked: None  # type: ignore[method-assign]
