@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from linerate.array.config import AluaChange, ArrayChange, ArrayConfig
 from linerate.array.control.commands import (
     ArrayCommand,
+    Clone,
+    CreateVolume,
     Demote,
     Forget,
     Promote,
@@ -148,6 +150,9 @@ class ControlService:
                     change = ArrayChange(alua=(AluaChange(**command.model_dump(exclude={"verb"})),))
                     self._array.change(change.model_dump_json())
                     return {}
+                case CreateVolume() | Clone():
+                    self._check_is_new(command.name)
+                    return self._manage(command)
                 case _:
                     return self._manage(command)
 
@@ -157,6 +162,14 @@ class ControlService:
                 "this array replicates nothing", "its file needs [[partners]] and [[replications]] tables"
             )
         return self._replicating
+
+    def _check_is_new(self, name: str) -> None:
+        # The data plane knows the volumes of pools; of two of one name the verbs would take that of the pool.
+        for target in self._config.targets:
+            for volume in target.volumes:
+                if volume.name == name and volume.kind != "pool":
+                    message = f'there is a volume "{name}" already, LUN {volume.lun} of {target.name}'
+                    raise UserError(message, "choose another name")
 
     def _manage(self, command: ArrayCommand) -> dict[str, Any]:
         reply = json.loads(self._array.manage(command.model_dump_json()))
