@@ -213,6 +213,31 @@ def test_show_has_everything(served: Served) -> None:
     assert len(told["storage"]["disks"]) == 9
 
 
+def test_volumes_are_below_their_targets(served: Served) -> None:
+    report = ControlClient.at(find(None)).report()
+    (target,) = report.targets
+    memory = target.volumes[0].model_copy(
+        update={"name": "fast", "kind": "memory", "lun": 0, "size_bytes": 1 << 30}
+    )
+    other = target.model_copy(update={"name": f"{IQN}2", "chap": True, "volumes": (memory,)})
+    (volume,) = report.storage.volumes
+    made = volume.model_copy(update={"name": "v2", "target": other.name, "lun": 1})
+    copy = volume.model_copy(update={"name": "copy", "target": None, "lun": None})
+    storage = report.storage.model_copy(update={"volumes": (volume, made, copy)})
+    out = Console(width=120, color_system=None)
+    with out.capture() as drawn:
+        out.print(
+            picture(report, report.model_copy(update={"targets": (target, other), "storage": storage}), 1.0)
+        )
+    told = [
+        line.split()[0]
+        for line in drawn.get().splitlines()
+        if line.startswith(("target", "v", "fast", "copy"))
+    ]
+    assert told == ["target", "volume", "v1", "target", "volume", "fast", "v2", "volumes", "volume", "copy"]
+    assert f"target {IQN}2 (CHAP)\n" in drawn.get().replace(" \n", "\n")
+
+
 def test_an_over_committed_pool_and_a_full_one_are_pointed_out(served: Served) -> None:
     served[0].volumes["v1"] |= {"size_bytes": 60 << 30, "used_bytes": 22 << 30}
     assert "60 GiB provisioned, 2.5 times its size  nearly full" in _fine("show", "--seconds", "0.1")
