@@ -107,6 +107,14 @@ def test_a_name_that_a_volume_outside_of_pools_has_is_taken() -> None:
     assert not array.commands
 
 
+def test_volumes_of_several_pools_have_no_snapshot_in_common() -> None:
+    array, _, service = pretend()
+    array.volumes["v2"] = array.volumes["v1"] | {"name": "v2", "pool": "p1"}
+    with pytest.raises(UserError, match="these volumes are in several pools: v1 in p0, v2 in p1"):
+        service.do("snapshot", {"volumes": ["v1", "v2"], "name": "s"})
+    assert not array.commands
+
+
 def test_what_is_no_request_is_answered_all_the_same(served: Served) -> None:
     array, server = served
     owner = {"Authorization": f"Bearer {find(None).token}"}

@@ -18,6 +18,7 @@ from linerate.array.control.commands import (
     Rejoin,
     Replicate,
     SetAccess,
+    Snapshot,
     parse_command,
 )
 from linerate.errors import UserError
@@ -153,6 +154,9 @@ class ControlService:
                 case CreateVolume() | Clone():
                     self._check_is_new(command.name)
                     return self._manage(command)
+                case Snapshot():
+                    self._check_one_pool(command.volumes)
+                    return self._manage(command)
                 case _:
                     return self._manage(command)
 
@@ -170,6 +174,16 @@ class ControlService:
                 if volume.name == name and volume.kind != "pool":
                     message = f'there is a volume "{name}" already, LUN {volume.lun} of {target.name}'
                     raise UserError(message, "choose another name")
+
+    def _check_one_pool(self, names: tuple[str, ...]) -> None:
+        # The data plane looks for all of them in the pool of the first one.
+        volumes = (self._array.stats().get("storage") or {}).get("volumes", ())
+        pools = {one["name"]: one["pool"] for one in volumes if one["name"] in names}
+        if len(set(pools.values())) > 1:
+            where = ", ".join(f"{name} in {pool}" for name, pool in pools.items())
+            raise UserError(
+                f"these volumes are in several pools: {where}", "take a snapshot of the volumes of each pool"
+            )
 
     def _manage(self, command: ArrayCommand) -> dict[str, Any]:
         reply = json.loads(self._array.manage(command.model_dump_json()))
