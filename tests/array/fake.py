@@ -60,7 +60,8 @@ class PretendArray:
         self.task: dict[str, Any] | None = None
         self.volumes: dict[str, dict[str, Any]] = {}
         for volume in config.targets[0].volumes:
-            self._add(volume.name, volume.size_bytes or 0, volume.lun)
+            if volume.kind == "pool":
+                self._add(volume.name, volume.size_bytes or 0, volume.lun)
 
     def _add(self, name: str, size_bytes: int, lun: int) -> dict[str, Any]:
         if name in self.volumes:
