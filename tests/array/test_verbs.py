@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from linerate.array.control import ControlClient, find
 from linerate.array.control.report import DiskReport, ReplicationReport
 from linerate.array.control.server import ControlServer
 from linerate.array.figures.rates import rates
+from linerate.cli.array import replicas
 from linerate.cli.array.picture import picture
 from linerate.cli.array.reach import in_options
+from linerate.errors import PeerError
 from rich.console import Console
 
 from tests.array.fake import IQN, PretendArray
@@ -259,6 +262,21 @@ def test_replications_are_shown(served: Served) -> None:
         out.print(picture(report, report.model_copy(update={"replications": (told,)}), 1.0))
     assert "replication mail  to pair  newest copy 10 min old  copying" in drawn.get()
     assert "50%, 19.1 MB/s" in drawn.get()
+
+
+def test_a_copy_that_failed_says_why_and_the_way_out_once(served: Served) -> None:
+    told = ReplicationReport(
+        name="mail",
+        partner="pair",
+        role="primary",
+        state="failed",
+        error='pair says: a volume "v" exists -> rename it',
+    )
+    report = ControlClient.at(find(None)).report().model_copy(update={"replications": (told,)})
+    with pytest.raises(PeerError) as caught:
+        replicas._await(SimpleNamespace(report=lambda: report), "mail", "done")  # type: ignore[arg-type]
+    assert caught.value.message == 'mail: pair says: a volume "v" exists'
+    assert caught.value.hint == "rename it"
 
 
 def test_rates_are_differences() -> None:
