@@ -72,9 +72,15 @@ class PretendArray:
 
     def stats(self) -> dict[str, Any]:
         """Counters, and storage."""
-        disks = [
-            {"name": name, "model": None, "state": state, "raid_set": None if name in self.unused else "r0"}
-            | {"size_bytes": 0 if name in self.gone else 4 << 30, "path": self.paths.get(name)}
+        disks: list[dict[str, Any]] = [
+            {
+                "name": name,
+                "model": None,
+                "state": state,
+                "raid_set": None if name in self.unused else "r0",
+                "size_bytes": 0 if name in self.gone else 4 << 30,
+                "path": self.paths.get(name),
+            }
             for name, state in self.states.items()
         ]
         healthy = set(self.states.values()) <= {"online", "spare"}
