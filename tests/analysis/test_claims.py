@@ -93,6 +93,14 @@ def test_only_the_workload_of_the_claim_counts() -> None:
     assert verdict_on("nic.flow_control.congested", congested).verdict == "agrees"
 
 
+def test_a_finding_about_workloads_that_a_study_does_not_have_says_so() -> None:
+    found = verdict_on("nic.jumbo.seqread", effect("case", "mix", 8.0, "better"))
+    assert found.verdict == "not tested"
+    assert found.reason == "The finding is about workloads named seqread, and this comparison has mix."
+    nothing = verdict_on("nic.jumbo.seqread")
+    assert nothing.reason == "No run of this study could be compared."
+
+
 @pytest.mark.parametrize(
     ("change", "verdict", "outcome", "says"),
     [

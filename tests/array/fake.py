@@ -51,10 +51,17 @@ class PretendArray:
         self.portals = [("127.0.0.1", 3260)]
         self.states = {disk.name: "online" for table in config.storage.disks for disk in table.each()}
         self.states["d8"] = "spare"
+        self.paths: dict[str, str] = {}
+        """Files of disks; of the others there is none."""
+        self.gone: set[str] = set()
+        """Disks whose files are not there."""
+        self.unused: set[str] = set()
+        """Disks of no RAID set."""
         self.task: dict[str, Any] | None = None
         self.volumes: dict[str, dict[str, Any]] = {}
         for volume in config.targets[0].volumes:
-            self._add(volume.name, volume.size_bytes or 0, volume.lun)
+            if volume.kind == "pool":
+                self._add(volume.name, volume.size_bytes or 0, volume.lun)
 
     def _add(self, name: str, size_bytes: int, lun: int) -> dict[str, Any]:
         if name in self.volumes:
@@ -65,8 +72,15 @@ class PretendArray:
 
     def stats(self) -> dict[str, Any]:
         """Counters, and storage."""
-        disks = [
-            {"name": name, "model": None, "state": state, "raid_set": "r0", "size_bytes": 4 << 30}
+        disks: list[dict[str, Any]] = [
+            {
+                "name": name,
+                "model": None,
+                "state": state,
+                "raid_set": None if name in self.unused else "r0",
+                "size_bytes": 0 if name in self.gone else 4 << 30,
+                "path": self.paths.get(name),
+            }
             for name, state in self.states.items()
         ]
         healthy = set(self.states.values()) <= {"online", "spare"}

@@ -69,8 +69,34 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
         ),
         (f"{TARGET}{VOLUME}", 'lab.toml:3: targets[0].volumes[0]: a volume of kind "memory" needs a size'),
         (f"{TARGET}{VOLUME}size = '1000'\n", "no multiple of the sector size 512"),
-        (f"{TARGET}{VOLUME}size = '1g'\n{VOLUME}size = '1g'\n", "lab.toml:1: targets[0]: LUN used twice: 0"),
-        (f"{TARGET}{TARGET}", "target named twice"),
+        (
+            f"{TARGET}{VOLUME}size = '1g'\n{VOLUME}size = '1g'\n",
+            "lab.toml:8: targets[0].volumes[1].lun: LUN used twice: 0",
+        ),
+        (
+            f"{TARGET}{VOLUME}size = '1g'\n{VOLUME.replace('0', '1')}size = '1g'\n",
+            'lab.toml:9: targets[0].volumes[1].name: the target has a volume "v" already',
+        ),
+        (f"{TARGET}{TARGET}", "lab.toml:4: targets[1].name: target named twice"),
+        (f"{TARGET}{TARGET.replace(':t', ':T')}", "lab.toml:4: targets[1].name: target named twice"),
+        (f"{TARGET}[target.chap]\nuser = 'u'\n", "lab.toml:3: target: no such key"),
+        (
+            f"portals = ['10.1.0.1']\n{TARGET}",
+            'lab.toml:1: portals[0]: "10.1.0.1" is not an address with a port',
+        ),
+        (
+            f"portals = ['san1:3260']\n{TARGET}",
+            'lab.toml:1: portals[0]: "san1:3260" is not an address with a port',
+        ),
+        (f"portals = ['[::1]:65536']\n{TARGET}", "lab.toml:1: portals[0]: "),
+        (
+            f"portals = [{{ address = '::1:3260' }}]\n{TARGET}",
+            'lab.toml:1: portals[0].address: "::1:3260" is not an address with a port',
+        ),
+        (
+            f"portals = ['10.1.0.1:3260', {{ address = '10.1.0.1:3260', group = 2 }}]\n{TARGET}",
+            "lab.toml:1: portals[1]: the portal 10.1.0.1:3260 is listed twice",
+        ),
         (TARGET.replace(":t", ":t\\u00fc"), "lab.toml:2: targets[0].name: an iSCSI name is iqn."),
         (TARGET.replace("2026-11", "2026-13"), "lab.toml:2: targets[0].name: an iSCSI name is iqn."),
         (
@@ -81,7 +107,7 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
         (f"portals = [7]\n{TARGET}", "lab.toml:1: portals[0]"),
         (
             f"{PORTALS}{TARGET}{VOLUME}size = '1m'\nalua = {{ 4 = 'standby' }}\n",
-            "volume v: no portal is in portal group 4",
+            "lab.toml:12: targets[0].volumes[0].alua: volume v: no portal is in portal group 4",
         ),
         (
             f"{TARGET}{VOLUME}size = '1m'\nalua = {{ 1 = 'offline' }}\n",

@@ -320,6 +320,16 @@ def test_a_schedule_copies_by_itself_and_the_replica_does_not() -> None:
         assert "replica_prepare" not in b.replica.verbs
 
 
+def test_a_schedule_goes_on_after_a_promotion() -> None:
+    with two_sites('interval = "1s"') as (a, b):
+        _until(lambda: len(b.replica.points) >= 1)
+        b.service.do("promote", {"replication": "mail"})
+        _until(lambda: b.state()["role"] == "primary")
+        _until(lambda: "replica_confirm" in b.replica.verbs or b.state()["state"] == "failed")
+        assert b.state()["error"] is None
+        assert a.state()["role"] == "replica"
+
+
 def test_sides_change_without_loss_while_both_answer() -> None:
     with two_sites() as (a, b):
         a.service.do("replicate", {"replication": "mail"})
@@ -442,6 +452,32 @@ def test_what_was_demoted_by_mistake_is_promoted_with_the_partners_consent() -> 
         a.service.do("promote", {"replication": "mail"})
         _until(lambda: a.state()["state"] == "failed")
         assert "--force" in a.state()["error"], "the partner may have been promoted by force"
+
+
+def test_a_promotion_takes_the_place_of_a_copy_that_waits() -> None:
+    """Demoted while its copy waits for the partner, and promoted again."""
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        b.is_reached = False
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "waiting")
+        a.service.do("demote", {"replication": "mail"})
+        a.service.do("promote", {"replication": "mail"})
+        _until(lambda: a.state()["state"] == "failed")
+        assert "--force" in a.state()["error"], "the partner was asked, and is away"
+
+
+def test_a_copy_is_forgotten_by_force_only() -> None:
+    with two_sites() as (a, b):
+        a.service.do("replicate", {"replication": "mail"})
+        _until(lambda: len(b.replica.points) == 1)
+        with pytest.raises(UserError, match="mail is a copy on this array") as caught:
+            b.service.do("forget", {"replication": "mail"})
+        assert "here say `force`" in caught.value.hint
+        assert b.state()["role"] == "replica"
+        b.service.do("forget", {"replication": "mail", "force": True})
+        assert b.state()["role"] == "none"
 
 
 def test_a_copy_that_never_came_is_not_promoted() -> None:

@@ -112,6 +112,23 @@ def _report() -> ArrayReport:
     return ControlClient.at(find(None)).report()
 
 
+def _started(folder: Path) -> tuple[list[str], str]:
+    """What a start of the array prints, and its log."""
+    (folder / "array.toml").write_text(ARRAY, "utf-8")
+    process = subprocess.Popen(
+        [*COMMAND, "array", "serve", "array.toml"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = list(iter(process.stdout.readline, "serving until Ctrl-C\n"))
+    process.terminate()
+    return said, process.communicate(timeout=TIMEOUT_S)[1]
+
+
 def test_snapshots_stay(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY):
         fine("array", "snapshot", "v1", "--name", "before")
@@ -154,24 +171,21 @@ def test_what_the_verbs_make_stays(tmp_path: Path) -> None:
         assert _luns(portal) == {0: 32 << 20, 1: 32 << 20}
 
 
+def test_a_start_does_not_list_a_volume_that_was_deleted(tmp_path: Path) -> None:
+    with serving(tmp_path, ARRAY):
+        fine("array", "delete", "v1", "--yes")
+    said, _ = _started(tmp_path)
+    assert [line for line in said if "LUN" in line] == [
+        "  no LUN 0: v1 was deleted; `linerate array create-volume v1 SIZE --lun 0` makes an empty one\n"
+    ]
+
+
 @pytest.mark.long
 def test_the_start_says_what_is_served_and_not_what_the_file_says(tmp_path: Path) -> None:
     with serving(tmp_path, ARRAY):
         fine("array", "create-volume", "v2", "64m", "--lun", "7")
         fine("array", "resize", "v1", "32m")
-    (tmp_path / "array.toml").write_text(ARRAY, "utf-8")
-    process = subprocess.Popen(
-        [*COMMAND, "array", "serve", "array.toml"],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    said = list(iter(process.stdout.readline, "serving until Ctrl-C\n"))
-    process.terminate()
-    _, log = process.communicate(timeout=TIMEOUT_S)
+    said, log = _started(tmp_path)
     luns = [line.split(maxsplit=3)[1:] for line in said if line.startswith("  LUN")]
     assert luns == [["0", "v1", "32 MiB  p0\n"], ["7", "v2", "64 MiB  p0, not in the array file\n"]]
     assert "v1 has 32 MiB, not the 24 MiB of the array file" in log

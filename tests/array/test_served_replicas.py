@@ -282,8 +282,10 @@ def test_a_replication_ends_and_begins_anew(copied: Sites) -> None:
     with a.serving(), b.serving():
         fine("array", "forget", "mail", "--array", "a", "--yes")
         said = a.does("replicate")
-        assert 'the receiving array has another replication named "mail"' in (said.error or ""), said
-        with pytest.raises(UserError, match="is a replica on this array"):
+        assert 'pair says: the receiving array has another replication named "mail"' in (said.error or ""), (
+            said
+        )
+        with pytest.raises(UserError, match="is a copy on this array"):
             b.does("forget")
         fine("array", "forget", "mail", "--array", "b", "--force", "--yes")
         fine("array", "delete", "mail", "--array", "b", "--yes", "--with-snapshots")

@@ -108,6 +108,16 @@ def test_an_array_without_storage_says_nothing_of_it() -> None:
         ),
         (ALL.replace('name = "d"', 'name = "d/1"'), "lab.toml:2: storage.disks[0].name"),
         (
+            ALL.replace(DISKS, DISKS + DISKS.replace('"d"', '"e"')).replace(
+                'size = "64m"', 'kind = "file"\npath = "d.img"'
+            ),
+            'lab.toml:9: storage.disks[1].path: the disk "d0" is in ',
+        ),
+        (
+            f"{ALL}[[targets]]\nname = 'iqn.2026-11.lab.linerate:u'\n{VOLUME}",
+            'lab.toml:24: targets[1].volumes[0].name: another target has a volume "v" of a pool',
+        ),
+        (
             f"{ALL}write_cache = true\n",
             "lab.toml:20: targets[0].volumes[0].write_cache: a power cut would lose",
         ),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from linerate.array.control import ControlClient, find
 from linerate.array.control.report import DiskReport, ReplicationReport
 from linerate.array.control.server import ControlServer
 from linerate.array.figures.rates import rates
+from linerate.cli.array import replicas
 from linerate.cli.array.picture import picture
 from linerate.cli.array.reach import in_options
+from linerate.errors import PeerError
 from rich.console import Console
 
 from tests.array.fake import IQN, PretendArray
@@ -156,6 +159,34 @@ def test_work_is_waited_for(served: Served) -> None:
     assert (new["kind"], new["path"], new["size_bytes"]) == ("file", str(Path("new.img").absolute()), 4 << 30)
 
 
+def test_a_disk_of_files_is_not_replaced_by_memory(served: Served) -> None:
+    array, _ = served
+    array.paths = {"d0": "/srv/d0.img", "d3": "/srv/d3.img"}
+    done = _array("replace-disk", "d3", "n", "--no-wait")
+    assert (done.returncode, "n would be in memory, and r0 is kept in files" in done.stderr) == (2, True)
+    assert "--path FILE" in done.stderr
+    done = _array("replace-disk", "d3", "n", "--no-wait", "--path", "/srv/d0.img")
+    assert (done.returncode, "/srv/d0.img is the disk d0 of r0" in done.stderr) == (2, True)
+    assert not array.commands
+
+
+def test_a_disk_whose_file_is_gone_is_replaced_by_one_of_the_size_of_the_others(served: Served) -> None:
+    array, _ = served
+    array.states["d3"] = "missing"
+    array.gone = {"d3"}
+    _fine("replace-disk", "d3", "n", "--no-wait", "--path", "new.img")
+    assert array.commands[-1]["new"]["size_bytes"] == 4 << 30
+
+
+def test_a_disk_of_no_raid_set_is_not_replaced(served: Served) -> None:
+    array, _ = served
+    array.states["old"] = "out"
+    array.unused = {"old"}
+    done = _array("replace-disk", "old", "n", "--no-wait", "--path", "new.img")
+    assert (done.returncode, "old is in no RAID set: no disk takes its place" in done.stderr) == (2, True)
+    assert not array.commands
+
+
 def test_a_scrub_tells_what_it_found(served: Served) -> None:
     array, _ = served
     array._scrub = lambda asked: None  # type: ignore[method-assign]
@@ -185,6 +216,31 @@ def test_show_has_everything(served: Served) -> None:
     assert len(told["storage"]["disks"]) == 9
 
 
+def test_volumes_are_below_their_targets(served: Served) -> None:
+    report = ControlClient.at(find(None)).report()
+    (target,) = report.targets
+    memory = target.volumes[0].model_copy(
+        update={"name": "fast", "kind": "memory", "lun": 0, "size_bytes": 1 << 30}
+    )
+    other = target.model_copy(update={"name": f"{IQN}2", "chap": True, "volumes": (memory,)})
+    (volume,) = report.storage.volumes
+    made = volume.model_copy(update={"name": "v2", "target": other.name, "lun": 1})
+    copy = volume.model_copy(update={"name": "copy", "target": None, "lun": None})
+    storage = report.storage.model_copy(update={"volumes": (volume, made, copy)})
+    out = Console(width=120, color_system=None)
+    with out.capture() as drawn:
+        out.print(
+            picture(report, report.model_copy(update={"targets": (target, other), "storage": storage}), 1.0)
+        )
+    told = [
+        line.split()[0]
+        for line in drawn.get().splitlines()
+        if line.startswith(("target", "v", "fast", "copy"))
+    ]
+    assert told == ["target", "volume", "v1", "target", "volume", "fast", "v2", "volumes", "volume", "copy"]
+    assert f"target {IQN}2 (CHAP)\n" in drawn.get().replace(" \n", "\n")
+
+
 def test_an_over_committed_pool_and_a_full_one_are_pointed_out(served: Served) -> None:
     served[0].volumes["v1"] |= {"size_bytes": 60 << 30, "used_bytes": 22 << 30}
     assert "60 GiB provisioned, 2.5 times its size  nearly full" in _fine("show", "--seconds", "0.1")
@@ -206,6 +262,21 @@ def test_replications_are_shown(served: Served) -> None:
         out.print(picture(report, report.model_copy(update={"replications": (told,)}), 1.0))
     assert "replication mail  to pair  newest copy 10 min old  copying" in drawn.get()
     assert "50%, 19.1 MB/s" in drawn.get()
+
+
+def test_a_copy_that_failed_says_why_and_the_way_out_once(served: Served) -> None:
+    told = ReplicationReport(
+        name="mail",
+        partner="pair",
+        role="primary",
+        state="failed",
+        error='pair says: a volume "v" exists -> rename it',
+    )
+    report = ControlClient.at(find(None)).report().model_copy(update={"replications": (told,)})
+    with pytest.raises(PeerError) as caught:
+        replicas._await(SimpleNamespace(report=lambda: report), "mail", "done")  # type: ignore[arg-type]
+    assert caught.value.message == 'mail: pair says: a volume "v" exists'
+    assert caught.value.hint == "rename it"
 
 
 def test_rates_are_differences() -> None:

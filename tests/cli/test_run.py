@@ -65,6 +65,17 @@ def test_a_run_leaves_a_complete_run_directory(workload: Path, array: EmbeddedAr
     assert f"report: {tmp_path / 'run' / 'report.html'}" in done.stdout
 
 
+def test_a_path_over_an_interface_that_is_not_here_is_refused(
+    workload: Path, array: EmbeddedArray, tmp_path: Path
+) -> None:
+    host, port = array.portals[0]
+    path = ("--path", f"nosuch0 -> {host}:{port}")
+    done = linerate("run", workload, "--target", _target(array), *path, "--no-report", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "this host has no interface nosuch0" in done.stderr
+    assert "name one of " in done.stderr
+
+
 def test_a_pipe_gets_plain_lines(workload: Path, tmp_path: Path) -> None:
     done = linerate("run", workload, "--target", "null:1g", "--no-report", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -120,7 +120,8 @@ def test_names_that_come_to_one_run_are_refused(name: str) -> None:
     ("wrong", "right", "message"),
     [
         ('metric = "iops"', 'metric = "speed"', "study file:20: workload[1].metric: there is no metric"),
-        ("8k-random", "9k-random", "study file:19: workload[1].file"),
+        ("8k-random", "9k-random", "study file:19: workload[1].file: there is no workload file"),
+        ("8k-random", "9k-random", "and no shipped one of this name"),
         ('san = "congested-san"', 'san = "elsewhere"', "study file:26: workload[2].san: there is no SAN"),
         ('workloads = ["seqread"', 'workloads = ["sqread"', "no such workload"),
         ("mtu = 1500", "mtu = 9000", "nothing differs from the baseline"),

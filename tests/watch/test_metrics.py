@@ -20,7 +20,7 @@ from linerate.watch.metrics import exposition
 from linerate.watch.run.totals import BUCKETS_NS, bucket
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tests.array.fake import pretend
+from tests.array.fake import FILE, IQN, pretend
 from tests.support.samples.study_directory import make_study_directory
 from tests.support.samples.synthetic import Load, make_run
 from tests.watch.conftest import kept, polled, served
@@ -41,8 +41,8 @@ def _samples(text: bytes) -> Samples:
 class _Client(ControlClient):
     """Of an array that pretends, without HTTP between."""
 
-    def __init__(self) -> None:
-        array, _, self._service = pretend()
+    def __init__(self, text: str = FILE) -> None:
+        array, _, self._service = pretend(text)
         array.task = {"kind": "scrub", "done": 0.5}
 
     def report(self) -> ArrayReport:
@@ -107,6 +107,14 @@ def test_the_counters_of_a_study_are_those_of_its_journal(tmp_path: Path) -> Non
     assert samples["linerate_study_runs_total", (("state", "complete"), *of)] == len(study.steps)
     assert samples["linerate_study_runs_counted", of] == len(study.measured)
     assert samples["linerate_study_blocks_planned", of] == study.study.repeat.blocks_max
+
+
+def test_the_page_of_an_array_has_volumes_of_all_kinds_with_their_targets() -> None:
+    memory = '[[targets.volumes]]\nlun = 1\nname = "fast"\nsize = "1m"\n'
+    (update, *_) = ArraySource(_Client(f"{FILE}{memory}")).poll()
+    shown = [(one["name"], one["where"], one["target"], one["lun"]) for one in update.data["volumes"]]
+    assert shown == [("v1", "pool p0", IQN, 0), ("fast", "memory", IQN, 1)]
+    assert update.data["volumes"][1]["used_bytes"] is None
 
 
 def test_the_counters_of_an_array_are_those_of_its_report() -> None:

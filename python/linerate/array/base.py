@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -51,6 +52,25 @@ def _target_name(text: str) -> str:
 
 TargetName = Annotated[str, Field(min_length=1, max_length=223), AfterValidator(_target_name)]
 """The name of an iSCSI target (RFC 7143 4.2.7)."""
+
+
+def _portal_address(text: str) -> str:
+    # The data plane refuses what this refuses; here the file and its line are known.
+    host, _, port = text.rpartition(":")
+    try:
+        IPv6Address(host[1:-1]) if host[:1] + host[-1:] == "[]" else IPv4Address(host)
+    except ValueError:
+        port = ""
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        raise ValueError(
+            f'"{text}" is not an address with a port, for example "10.1.0.10:3260" or "[::1]:3260"; a name is not '
+            "looked up"
+        )
+    return text
+
+
+PortalAddress = Annotated[str, AfterValidator(_portal_address)]
+"""An IP address and a TCP port: 127.0.0.1:3260 or [::1]:3260."""
 
 
 def _initiator_pattern(text: str) -> str:

@@ -6,6 +6,7 @@ The data plane reads the same keys and refuses unknown ones. All models are froz
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -30,6 +31,7 @@ from linerate.array.base import (
     InitiatorPattern,
     Name,
     Place,
+    PortalAddress,
     Secret,
     Sector,
     TargetName,
@@ -173,10 +175,18 @@ class TargetConfig(Frozen):
     volumes: tuple[VolumeConfig, ...] = ()
 
     @model_validator(mode="after")
-    def _luns_are_unique(self) -> TargetConfig:
-        luns = [volume.lun for volume in self.volumes]
-        if doubled := sorted({lun for lun in luns if luns.count(lun) > 1}):
-            raise ValueError(f"LUN used twice: {', '.join(map(str, doubled))}")
+    def _volumes_differ(self) -> TargetConfig:
+        luns, names = set[int](), set[str]()
+        for number, volume in enumerate(self.volumes):
+            if volume.lun in luns:
+                raise misplaced(("volumes", number, "lun"), f"LUN used twice: {volume.lun}")
+            if volume.name in names:
+                raise misplaced(
+                    ("volumes", number, "name"),
+                    f'the target has a volume "{volume.name}" already: multipathing would take both for one',
+                )
+            luns.add(volume.lun)
+            names.add(volume.name)
         return self
 
 
@@ -219,7 +229,7 @@ class ArrayLimits(Frozen):
 class Portal(Frozen):
     """A portal in a portal group: an address, or all addresses of an interface."""
 
-    address: str | None = None
+    address: PortalAddress | None = None
     """Address with port; port 0 lets the kernel choose. IPv6 as [::1]:3260. 0.0.0.0 and [::] are all addresses."""
     interface: str | None = Field(default=None, min_length=1, max_length=15)
     """Instead of an address: every address of this interface, also those that come while the array serves."""
@@ -236,6 +246,11 @@ class Portal(Frozen):
             raise ValueError('the port is part of the address: address = "10.1.0.10:3260"')
         return self
 
+    @property
+    def place(self) -> str:
+        """Where it listens, in one word."""
+        return self.address or f"{self.interface}:{self.port}"
+
 
 TEXT, TABLE = "<text>", "<table>"
 """Parts of the path of a mistake that are no keys: the form in which a portal was given."""
@@ -246,7 +261,7 @@ def _form(portal: object) -> str:
 
 
 AnyPortal = Annotated[
-    Annotated[str, Tag(TEXT)] | Annotated[Portal, Tag(TABLE)],
+    Annotated[PortalAddress, Tag(TEXT)] | Annotated[Portal, Tag(TABLE)],
     Discriminator(_form),
 ]
 """An address with a port as text, or a table."""
@@ -308,23 +323,48 @@ class ArrayConfig(Frozen):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> ArrayConfig:
-        names = [target.name for target in self.targets]
-        if doubled := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"target named twice: {', '.join(doubled)}")
+        targets, in_pools = set[str](), set[str]()
+        for number, target in enumerate(self.targets):
+            if (name := target.name.lower()) in targets:
+                raise misplaced(
+                    ("targets", number, "name"), f"target named twice: {name} (case does not count)"
+                )
+            targets.add(name)
+        for at, volume in self._volumes():
+            if volume.kind == "pool" and volume.name in in_pools:
+                raise misplaced((*at, "name"), f'another target has a volume "{volume.name}" of a pool')
+            if volume.kind == "pool":
+                in_pools.add(volume.name)
         return self
+
+    @model_validator(mode="after")
+    def _portals_differ(self) -> ArrayConfig:
+        places = [given.place if isinstance(given, Portal) else given for given in self.portals]
+        for number, place in enumerate(places):
+            if place in places[:number] and not place.endswith(":0"):
+                raise misplaced(("portals", number), f"the portal {place} is listed twice")
+        return self
+
+    def _volumes(self) -> Iterator[tuple[Place, VolumeConfig]]:
+        """Each volume, and where it is in the file."""
+        for number, target in enumerate(self.targets):
+            for place, volume in enumerate(target.volumes):
+                yield ("targets", number, "volumes", place), volume
 
     @model_validator(mode="after")
     def _groups_are_known(self) -> ArrayConfig:
         described = [group.tag for group in self.portal_groups]
-        if doubled := sorted({tag for tag in described if described.count(tag) > 1}):
-            raise ValueError(f"portal group described twice: {', '.join(map(str, doubled))}")
+        for number, tag in enumerate(described):
+            if tag in described[:number]:
+                raise misplaced(("portal_groups", number, "tag"), f"portal group described twice: {tag}")
         known = {portal.group if isinstance(portal, Portal) else 1 for portal in self.portals} | set(
             described
         )
-        for volume in (volume for target in self.targets for volume in target.volumes):
+        for at, volume in self._volumes():
             if unknown := sorted(set(volume.alua) - known):
-                raise ValueError(
-                    f"volume {volume.name}: no portal is in portal group {', '.join(map(str, unknown))}"
+                raise misplaced(
+                    (*at, "alua"),
+                    f"volume {volume.name}: no portal is in portal group {', '.join(map(str, unknown))}",
                 )
         return self
 
@@ -332,15 +372,11 @@ class ArrayConfig(Frozen):
     def _volumes_have_their_storage(self) -> ArrayConfig:
         pools = {pool.name for pool in self.storage.pools}
         users = {name: f"pool {pool.name}" for pool in self.storage.pools for name in pool.raid_sets}
-        for number, target in enumerate(self.targets):
-            for place, volume in enumerate(target.volumes):
-                at = ("targets", number, "volumes", place)
-                if volume.pool is not None and volume.pool not in pools:
-                    raise misplaced(
-                        (*at, "pool"), f'there is no pool "{volume.pool}"; {known("pools", pools)}'
-                    )
-                if volume.raid_set is not None:
-                    self._takes_whole(volume, (*at, "raid_set"), users)
+        for at, volume in self._volumes():
+            if volume.pool is not None and volume.pool not in pools:
+                raise misplaced((*at, "pool"), f'there is no pool "{volume.pool}"; {known("pools", pools)}')
+            if volume.raid_set is not None:
+                self._takes_whole(volume, (*at, "raid_set"), users)
         return self
 
     def _takes_whole(self, volume: VolumeConfig, at: Place, users: dict[str, str]) -> None:

@@ -62,8 +62,11 @@ def _examples() -> Traversable:
     return resources.files("linerate.array").joinpath("examples")
 
 
-def load_array_file(path: Path) -> ArrayConfig:
-    """The array that a TOML file describes. Paths in it count from the file's folder. Raises UserError."""
+def load_array_file(path: Path, *, secrets: bool = True) -> ArrayConfig:
+    """The array that a TOML file describes. Paths in it count from the file's folder. Raises UserError.
+
+    Without `secrets`, files and variables that hold some need not be there yet; the array is not fit to be served.
+    """
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -73,17 +76,19 @@ def load_array_file(path: Path) -> ArrayConfig:
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not a text file", "an array file is TOML in UTF-8") from error
-    return parse_array_text(text, name=str(path), folder=path.parent)
+    return parse_array_text(text, name=str(path), folder=path.parent, secrets=secrets)
 
 
-def parse_array_text(text: str, *, name: str = "array file", folder: Path = Path()) -> ArrayConfig:
+def parse_array_text(
+    text: str, *, name: str = "array file", folder: Path = Path(), secrets: bool = True
+) -> ArrayConfig:
     """The array that a TOML text describes; messages show `name`. Raises UserError."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{name}: {error}", "the file must be TOML: key = value") from error
     lines = _with_plain_keys(key_lines(text))
-    _resolve(raw, _Source(name, lines, folder))
+    _resolve(raw, _Source(name, lines, folder), secrets)
     try:
         return ArrayConfig.model_validate(raw)
     except ValidationError as error:
@@ -102,13 +107,13 @@ class _Source:
         return UserError(f"{self.name}:{_line_of(where, self.lines)}: {_dotted(where)}: {message}", hint)
 
 
-def _resolve(raw: dict[str, Any], source: _Source) -> None:
+def _resolve(raw: dict[str, Any], source: _Source, secrets: bool) -> None:
     """Replaces what only the file form knows: sizes as text, secrets from elsewhere, paths from the file's folder."""
     for where, table in _all_tables(raw, ()):
         for key in [key for key in table if key in _AS_TEXT]:
             _resolve_amount(table, key, where, source)
         for key in SECRET_KEYS:
-            _resolve_secret(table, key, where, source)
+            _resolve_secret(table, key, where, source, secrets)
         for key in _PATHS & table.keys():
             if isinstance(table[key], str):
                 table[key] = str((source.folder / table[key]).absolute())
@@ -139,7 +144,7 @@ def _resolve_amount(table: dict[str, Any], key: str, where: _Path, source: _Sour
     table[plain] = int(amount) if factors is _BYTES else amount
 
 
-def _resolve_secret(chap: dict[str, Any], key: str, where: _Path, source: _Source) -> None:
+def _resolve_secret(chap: dict[str, Any], key: str, where: _Path, source: _Source, secrets: bool) -> None:
     given = [name for name in (key, f"{key}_file", f"{key}_env") if name in chap]
     if len(given) > 1:
         raise source.error((*where, given[1]), f"{' and '.join(given)} are given", "keep one of them")
@@ -147,6 +152,9 @@ def _resolve_secret(chap: dict[str, Any], key: str, where: _Path, source: _Sourc
         if name == key:
             continue
         place = str(chap.pop(name))
+        if not secrets:
+            chap[key] = f"the {key}, not read"
+            continue
         try:
             is_file = name.endswith("_file")
             chap[key] = secret_in_file(source.folder / place) if is_file else secret_in_variable(place)
@@ -191,10 +199,10 @@ def _table_path(names: list[str], counts: dict[_Path, int], *, grows: bool) -> _
 
 
 def _line_of(where: _Path, lines: dict[_Path, int]) -> int:
-    """The line of the longest part of the path that is in the file."""
+    """The line of the longest part of the path that is in the file, or of the first key below it."""
     for length in range(len(where), 0, -1):
-        if where[:length] in lines:
-            return lines[where[:length]]
+        if found := [line for path, line in lines.items() if path[:length] == where[:length]]:
+            return min(found)
     return 1
 
 

@@ -6,6 +6,7 @@ The data plane reads the same keys. Faults among several tables, such as a RAID 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os.path import normpath
 from pathlib import PurePath
 from typing import Annotated, Literal
 
@@ -157,6 +158,7 @@ class Storage(Frozen):
     @model_validator(mode="after")
     def _fits_together(self) -> Storage:
         unique("disks", [disk.name for table in self.disks for disk in table.each()])
+        self._disks_have_their_files()
         unique("raid_sets", [one.name for one in self.raid_sets])
         unique("pools", [one.name for one in self.pools])
         self._sets_have_their_disks()
@@ -181,6 +183,16 @@ class Storage(Frozen):
                 ),
             }
         )
+
+    def _disks_have_their_files(self) -> None:
+        users: dict[str, str] = {}
+        for number, table in enumerate(self.disks):
+            for path, name in [(normpath(disk.path), disk.name) for disk in table.each() if disk.path]:
+                if path in users:
+                    raise misplaced(
+                        ("disks", number, "path"), f'the disk "{users[path]}" is in {path} already'
+                    )
+                users[path] = name
 
     def _sets_have_their_disks(self) -> None:
         disks = {one.name: one for disk in self.disks for one in disk.each()}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.array.credentials import SECRET_KEYS
+from linerate.array.file import load_array_file
 from linerate.errors import UserError, quote
 
 OPEN_FILES = 65536
@@ -33,15 +34,10 @@ def notify(state: str) -> bool:
 
 
 def unit_text(file: Path, user: str = "root") -> str:
-    """A unit that serves an array file as a user. Raises UserError for a file or a user that there is not."""
+    """A unit that serves an array file as a user. Raises UserError for a wrong file, or a user that there is not."""
     file = file.absolute()
-    try:
-        raw = tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise UserError(f"{file}: {error.strerror}", "name the array file that the unit serves") from error
-    except ValueError as error:
-        raise UserError(f"{file}: {error}", "the file must be TOML: key = value") from error
-    name = str(raw.get("name", "array"))
+    name = load_array_file(file, secrets=False).name
+    raw = tomllib.loads(file.read_text("utf-8"))
     folders = sorted({str(path.parent) for path in _written(raw, file.parent)})
     unit = f"linerate-{name}.service"
     command = [sys.executable, "-m", "linerate.cli", "array", "serve", str(file)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from linerate import _core
-from linerate.errors import LinerateError
+from linerate.errors import LinerateError, UserError
 from linerate.results import IntervalSample, TimedEvent, interval_from_core
 from linerate.volumes import Cleared, Look, VolumeLock, look_here, refuse_shared, this_process, virtual
 from linerate.workload import RunSpec
@@ -145,6 +146,7 @@ class LocalLoad(_CoreLoad[_core.Run]):
     def __init__(self, cleared: Cleared) -> None:
         self._spec = cleared.spec
         refuse_shared(self._spec)
+        _refuse_unknown_interfaces(self._spec)
         self._hold = VolumeLock(cleared.free)
         try:
             self._core = _core.Run.start(self._spec.seam_json())
@@ -157,6 +159,18 @@ class LocalLoad(_CoreLoad[_core.Run]):
         end = super().finish()
         self._hold.release()
         return end
+
+
+def _refuse_unknown_interfaces(spec: RunSpec) -> None:
+    """Raises UserError for a path that depends on the link of an interface that is not here: it would never fail."""
+    here = {name for _, name in socket.if_nameindex()}
+    for volume in spec.volumes:
+        for path in volume.paths:
+            if path.interface is not None and path.interface not in here:
+                raise UserError(
+                    f"volume {volume.name}: path {path.name}: this host has no interface {path.interface}",
+                    f"name one of {', '.join(sorted(here))}, or write the local address of the path instead",
+                )
 
 
 class FilesLoad(_CoreLoad[_core.FilesRun]):

@@ -96,6 +96,25 @@ def test_errors_say_whose_fault_and_the_way_out(served: Served) -> None:
         client.do("replace_disk", {"disk": "d0", "new": {"name": "n", "size_bytes": 4096, "count": 2}})
 
 
+def test_a_name_that_a_volume_outside_of_pools_has_is_taken() -> None:
+    array, _, service = pretend(f'{FILE}[[targets.volumes]]\nlun = 3\nname = "fast"\nsize = "1m"\n')
+    for verb, fields in (
+        ("create_volume", {"name": "fast", "size_bytes": 4096}),
+        ("clone", {"volume": "v1", "snapshot": "s", "name": "fast"}),
+    ):
+        with pytest.raises(UserError, match=f'there is a volume "fast" already, LUN 3 of {IQN}'):
+            service.do(verb, fields)
+    assert not array.commands
+
+
+def test_volumes_of_several_pools_have_no_snapshot_in_common() -> None:
+    array, _, service = pretend()
+    array.volumes["v2"] = array.volumes["v1"] | {"name": "v2", "pool": "p1"}
+    with pytest.raises(UserError, match="these volumes are in several pools: v1 in p0, v2 in p1"):
+        service.do("snapshot", {"volumes": ["v1", "v2"], "name": "s"})
+    assert not array.commands
+
+
 def test_what_is_no_request_is_answered_all_the_same(served: Served) -> None:
     array, server = served
     owner = {"Authorization": f"Bearer {find(None).token}"}

@@ -72,6 +72,15 @@ def test_a_sound_array(lab: Path) -> None:
     assert len(told["storage"]["raid_sets"][0]["id"]) == 16
 
 
+def test_disks_of_an_array_that_serves_are_in_use_and_not_missing(tmp_path: Path) -> None:
+    with serving(tmp_path, ARRAY):
+        done = linerate("array", "check", tmp_path / "lab.toml")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(" in use ") == 4
+    assert "missing" not in done.stdout
+    assert done.stdout.endswith("the rest is well; `linerate array show` has what serves\n")
+
+
 def test_an_array_that_never_served(tmp_path: Path) -> None:
     file = tmp_path / "lab.toml"
     file.write_text(ARRAY, "ascii")

@@ -85,6 +85,22 @@ def test_the_verb_prints_the_unit(tmp_path: Path) -> None:
     assert (missing.returncode, "none.toml: No such file" in missing.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[volume]]\nname = 'v'\n", "lab.toml:1: targets: must be given"),
+        (f"storage = 3\n{FILE[FILE.index('[[targets]]') :]}", "lab.toml:1: storage: must be a table"),
+    ],
+)
+def test_there_is_no_unit_for_a_file_that_no_array_could_serve(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "lab.toml").write_text(text, "ascii")
+    with pytest.raises(UserError) as caught:
+        unit_text(tmp_path / "lab.toml")
+    assert message in caught.value.message
+
+
 @pytest.mark.parametrize("is_abstract", [False, True])
 def test_the_manager_is_told(is_abstract: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = f"\0linerate-test-{os.getpid()}" if is_abstract else str(tmp_path / "notify")

@@ -226,7 +226,7 @@ def _verdict(
     if claim.needs == "hardware" and (virtual or not measured):
         verdict, reason = "needs hardware", f"{claim.because} {missing}".strip()
     elif not measured:
-        verdict, reason = "not tested", missing or "No run of this study could be compared."
+        verdict, reason = "not tested", missing or _not_compared(claim, judgement)
     else:
         verdict, reason = _outcome(answers)
     compares = any(expected.change for expected in claim.expect)
@@ -243,6 +243,16 @@ def _verdict(
         against=judgement.baseline if compares or not claim.expect else "",
         deviances=tuple(_deviances(claim, cases, judgement)),
     )
+
+
+def _not_compared(claim: PublishedClaim, judgement: Judgement) -> str:
+    """Why no figure of the study speaks of a finding."""
+    workloads = list(dict.fromkeys(effect.workload for effect in judgement.effects))
+    spoken_of = {name for expected in claim.expect for name in expected.workloads}
+    if workloads and spoken_of and not any(one.covers(name) for one in claim.expect for name in workloads):
+        wanted, here = ", ".join(sorted(spoken_of)), ", ".join(workloads)
+        return f"The finding is about workloads named {wanted}, and this comparison has {here}."
+    return "No run of this study could be compared."
 
 
 def _deviances(claim: PublishedClaim, cases: Sequence[str], judgement: Judgement) -> Iterator[Deviance]:

@@ -104,7 +104,10 @@ class PartnerClient:
             self.url, connection, "POST", f"/v1/partner/{verb}", body, headers, self._check
         )
         self._partnership.answered_by(self._partner, run, self.url)
-        return _value(self.url, status, answered)
+        try:
+            return _value(self.url, status, answered)
+        except UserError as error:  # what it calls "this array" is not this one
+            raise UserError(f"{self._partner} says: {error.message}", error.hint) from error
 
     def _check(self, connection: http.client.HTTPConnection) -> None:
         """What answers there has to be the partner, before anything is sent."""

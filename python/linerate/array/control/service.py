@@ -10,12 +10,15 @@ from typing import Any, Protocol
 from linerate.array.config import AluaChange, ArrayChange, ArrayConfig
 from linerate.array.control.commands import (
     ArrayCommand,
+    Clone,
+    CreateVolume,
     Demote,
     Forget,
     Promote,
     Rejoin,
     Replicate,
     SetAccess,
+    Snapshot,
     parse_command,
 )
 from linerate.errors import UserError
@@ -148,6 +151,12 @@ class ControlService:
                     change = ArrayChange(alua=(AluaChange(**command.model_dump(exclude={"verb"})),))
                     self._array.change(change.model_dump_json())
                     return {}
+                case CreateVolume() | Clone():
+                    self._check_is_new(command.name)
+                    return self._manage(command)
+                case Snapshot():
+                    self._check_one_pool(command.volumes)
+                    return self._manage(command)
                 case _:
                     return self._manage(command)
 
@@ -157,6 +166,24 @@ class ControlService:
                 "this array replicates nothing", "its file needs [[partners]] and [[replications]] tables"
             )
         return self._replicating
+
+    def _check_is_new(self, name: str) -> None:
+        # The data plane knows the volumes of pools; of two of one name the verbs would take that of the pool.
+        for target in self._config.targets:
+            for volume in target.volumes:
+                if volume.name == name and volume.kind != "pool":
+                    message = f'there is a volume "{name}" already, LUN {volume.lun} of {target.name}'
+                    raise UserError(message, "choose another name")
+
+    def _check_one_pool(self, names: tuple[str, ...]) -> None:
+        # The data plane looks for all of them in the pool of the first one.
+        volumes = (self._array.stats().get("storage") or {}).get("volumes", ())
+        pools = {one["name"]: one["pool"] for one in volumes if one["name"] in names}
+        if len(set(pools.values())) > 1:
+            where = ", ".join(f"{name} in {pool}" for name, pool in pools.items())
+            raise UserError(
+                f"these volumes are in several pools: {where}", "take a snapshot of the volumes of each pool"
+            )
 
     def _manage(self, command: ArrayCommand) -> dict[str, Any]:
         reply = json.loads(self._array.manage(command.model_dump_json()))

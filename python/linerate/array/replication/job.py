@@ -72,8 +72,10 @@ class Job:
     def ask(self, *, take_over: bool = False) -> None:
         """Asks for a copy now, to the partner or, to take over, from there; one that is under way will do."""
         with self._woken:
+            # A copy that waits for the partner ends where this array shall take over instead.
+            self._takes_over = take_over
             if self._state not in ("copying", "waiting"):
-                self._is_wanted, self._takes_over = True, take_over
+                self._is_wanted = True
                 self._begin()
             self._woken.notify_all()
 
@@ -162,6 +164,8 @@ class Job:
             due_s = self._due_in_s()
             with self._woken:
                 if self._is_wanted or due_s == 0:
+                    if not self._is_wanted:
+                        self._takes_over = False  # the schedule copies, also after a promotion
                     self._is_wanted = False
                     self._begin()
                     return True
@@ -184,9 +188,12 @@ class Job:
         """Copies until it is done, however often the way to the partner breaks."""
         pause_s = RETRY_FIRST_S
         while True:
+            takes_over = self._takes_over
             try:
-                self._take_over() if self._takes_over else self._copy()
+                self._take_over() if takes_over else self._copy()
             except LinerateError as error:
+                if takes_over != self._takes_over:
+                    continue
                 is_away = isinstance(error, PeerError | HostError)
                 if not is_away or (self._takes_over and self.role() != "promoting"):
                     hint = FORCE if is_away else error.hint

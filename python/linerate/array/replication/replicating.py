@@ -109,6 +109,11 @@ class Replicating:
     def forget(self, replication: str, force: bool) -> dict[str, Any]:
         """Ends a replication here; the volumes stay. With `force` also a copy, which may be half a one."""
         job = self._job(replication)
+        if not force and job.role() in ("replica", "promoting"):
+            raise UserError(
+                f"{replication} is a copy on this array, and its volumes may be copied half",
+                "forget it at the primary first; here say `force`",
+            )
         self._here("replica_forget", {"group": replication, "force": force})
         job.settle()
         return {"replication": replication}

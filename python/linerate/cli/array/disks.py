@@ -47,10 +47,15 @@ def replace_disk(
     new: Annotated[str, typer.Argument(metavar="NEW", help="Name of the disk that comes.")],
     path: Annotated[
         Path | None,
-        typer.Option("--path", metavar="FILE", help="File or block device; in memory if not given."),
+        typer.Option(
+            "--path", metavar="FILE", help="File or block device; needed unless the set is in memory."
+        ),
     ] = None,
     size: Annotated[
-        str | None, typer.Option("--size", metavar="SIZE", help="As the disk that goes, if not given.")
+        str | None,
+        typer.Option(
+            "--size", metavar="SIZE", help="As the disk that goes or, if it is gone, those beside it."
+        ),
     ] = None,
     sector: Annotated[str, typer.Option("--sector", metavar="512|4k", help="Sector size.")] = "512",
     model: Annotated[str | None, typer.Option("--model", help="Drive whose times it takes.")] = None,
@@ -68,12 +73,19 @@ def replace_disk(
     A file counts from the folder of this command and is the array's own: `new` is in the array file from then on.
     """
     client = reach(array, token_file)
-    old = _disk(client, disk)
+    members, raid_set = _members(client, disk)
+    if path is None and any(one.path for one in members):
+        raise UserError(
+            f"{new} would be in memory, and {raid_set} is kept in files: it would be empty after the next start",
+            "name a file or block device for it: --path FILE",
+        )
+    if path is not None and (user := next((o for o in members if o.path == str(path.absolute())), None)):
+        raise UserError(f"{path} is the disk {user.name} of {raid_set}", "name another file or device")
     coming = {
         "name": new,
         "kind": "memory" if path is None else "file",
         "path": None if path is None else str(path.absolute()),
-        "size_bytes": old.size_bytes if size is None else amount("--size", size),
+        "size_bytes": _size_like(disk, members) if size is None else amount("--size", size),
         "sector_bytes": amount("--sector", sector),
         "model": model,
         "sparse": sparse,
@@ -81,8 +93,8 @@ def replace_disk(
     asked = {"disk": disk, "new": coming, "overwrite": overwrite}
     made = carried_out(client, "replace_disk", asked)
     tell(made, json, f"{new} takes the place of {disk}: write that into the array file, too")
-    if wait and not json and old.raid_set is not None:
-        _await(client, old.raid_set)
+    if wait and not json:
+        _await(client, raid_set)
 
 
 def scrub(
@@ -135,6 +147,25 @@ def _disk(client: ControlClient, name: str) -> DiskReport:
         if disk.name == name:
             return disk
     raise UserError(f"there is no disk {name}", f"disks: {', '.join(disk.name for disk in disks) or 'none'}")
+
+
+def _members(client: ControlClient, name: str) -> tuple[tuple[DiskReport, ...], str]:
+    """The disks of the RAID set of a disk, itself included, and the set's name. Raises UserError if it is in none."""
+    disks = client.report().storage.disks
+    raid_set = _disk(client, name).raid_set
+    if raid_set is None:
+        there = ", ".join(one.name for one in disks if one.raid_set is not None) or "none"
+        raise UserError(f"{name} is in no RAID set: no disk takes its place", f"disks of RAID sets: {there}")
+    return tuple(one for one in disks if one.raid_set == raid_set), raid_set
+
+
+def _size_like(disk: str, members: tuple[DiskReport, ...]) -> int:
+    """Bytes of a disk; of one that is gone, those of the smallest one beside it. Raises UserError if none is there."""
+    own = next(one.size_bytes for one in members if one.name == disk)
+    size_bytes = own or min((one.size_bytes for one in members if one.size_bytes), default=0)
+    if not size_bytes:
+        raise UserError(f"the size of {disk} is not known: all disks beside it are gone", "say --size SIZE")
+    return size_bytes
 
 
 def _named(client: ControlClient, raid_set: str) -> RaidSetReport | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PoolReport,
         RaidSetReport,
         ReplicationReport,
+        StaticVolume,
         VolumeReport,
     )
 
@@ -197,6 +198,26 @@ def _writes(before: RaidSetReport, raid: RaidSetReport, seconds: float) -> str:
 
 
 def _volumes(report: ArrayReport, layout: PictureLayout) -> Group:
+    """The volumes below the target that shows them: with several targets a LUN alone names none."""
+    parts: list[RenderableType] = []
+    left = list(report.storage.volumes)
+    for target in report.targets:
+        mine = {volume.name for volume in target.volumes if volume.kind == "pool"}
+        thin = [one for one in left if one.target == target.name or (one.target is None and one.name in mine)]
+        left = [one for one in left if one not in thin]
+        heading = Text.assemble(("target ", "dim"), target.name, " (CHAP)" if target.chap else "")
+        if len(report.targets) == 1:
+            thin, left = [*thin, *left], []
+        parts.append(Group(heading, _volume_rows(report, target.volumes, thin, layout)))
+    if left:
+        parts.append(Group(Text("volumes of no target", style="dim"), _volume_rows(report, (), left, layout)))
+    return Group(*parts)
+
+
+def _volume_rows(
+    report: ArrayReport, named: tuple[StaticVolume, ...], thin: list[VolumeReport], layout: PictureLayout
+) -> Table:
+    """Volumes that the array file names, and those of pools."""
     heads = ("volume", "where", "LUN", "size", "used", "snapshots")
     shown = [number for number in range(6) if layout.width >= 60 or number not in (1, 5)]
     table = grid(len(shown), right={shown.index(number) for number in (2, 3, 4)})
@@ -205,16 +226,15 @@ def _volumes(report: ArrayReport, layout: PictureLayout) -> Group:
         table.add_row(*[cells[number] for number in shown])
 
     add(*[Text(name, style="dim") for name in heads])
-    thin = {volume.name: volume for volume in report.storage.volumes}
     sets = {raid.name: raid.size_bytes for raid in report.storage.raid_sets}
-    for volume in (volume for target in report.targets for volume in target.volumes):
+    for volume in named:
         if volume.kind != "pool":
             where = f"RAID set {volume.raid_set}" if volume.raid_set else volume.path or "memory"
             size_bytes = volume.size_bytes or sets.get(volume.raid_set or "")
             size = size_text(size_bytes) if size_bytes else ""
             add(Text(volume.name, style="bold"), where, str(volume.lun), size, "", "")
-    luns = {volume.name: volume.lun for target in report.targets for volume in target.volumes}
-    for made in thin.values():
+    luns = {volume.name: volume.lun for volume in named}
+    for made in thin:
         lun = made.lun if made.lun is not None else luns.get(made.name)
         add(
             Text(made.name, style="bold"),
@@ -224,8 +244,7 @@ def _volumes(report: ArrayReport, layout: PictureLayout) -> Group:
             size_text(made.used_bytes),
             _snapshots(made),
         )
-    targets = ", ".join(f"{one.name}{' (CHAP)' if one.chap else ''}" for one in report.targets)
-    return Group(Text.assemble(("target ", "dim"), targets), table)
+    return table
 
 
 def _replications(replications: tuple[ReplicationReport, ...], layout: PictureLayout) -> Table:

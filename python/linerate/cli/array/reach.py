@@ -102,6 +102,7 @@ def carried_out(client: ControlClient, verb: str, fields: dict[str, Any]) -> dic
 
 
 _OPTIONS = {
+    "force": "--force",
     "lun": "--lun",
     "model": "--model",
     "overwrite": "--overwrite",

@@ -96,9 +96,12 @@ def demote(
     What hosts wrote here since the last point that both arrays have is lost with the partner's next copy.
     Also gives up a promotion that waits for the partner.
     """
+    client = reach(array, token_file)
     lost = "Hosts lose it here, and what they wrote here since the last common point will be lost"
+    if any(one.name == replication and one.lag_s is None for one in client.report().replications):
+        lost += ". The partner has no whole copy of it yet"
     confirm(f"{replication} becomes the copy. {lost}. Demote it?", yes)
-    made = carried_out(reach(array, token_file), "demote", {"replication": replication})
+    made = carried_out(client, "demote", {"replication": replication})
     tell(made, json, f"{replication}: this array holds the copy now")
 
 
@@ -152,7 +155,8 @@ def _await(client: ControlClient, name: str, done: str) -> None:
 
     ended = follow(look)
     if ended is not None and ended.state == "failed":
+        error, _, hint = (ended.error or "").partition(" -> ")
         raise PeerError(
-            f"{name}: {ended.error}", "what was copied counts: linerate array replicate goes on there"
+            f"{name}: {error}", hint or "what was copied counts: linerate array replicate goes on there"
         )
     typer.echo(done)

@@ -220,8 +220,12 @@ def _tell_start(
 ) -> None:
     if json:
         targets = [target.model_dump(mode="json", exclude={"chap"}) for target in config.targets]
-        for volume in (volume for target in targets for volume in target["volumes"]):
-            volume["size_bytes"] = volumes.get(volume["name"], volume)["size_bytes"]
+        for target in targets:
+            target["volumes"] = [
+                one for one in target["volumes"] if not _is_deleted(one["kind"], one["name"], volumes)
+            ]
+            for volume in target["volumes"]:
+                volume["size_bytes"] = volumes.get(volume["name"], volume)["size_bytes"]
         ways = {"control": served.url or None, "partners": served.partner_url or None}
         typer.echo(dumps({"schema": SCHEMA, "portals": places, "targets": targets, **ways}))
         return
@@ -269,6 +273,12 @@ def _describe(config: ArrayConfig, portals: list[str], volumes: _PoolVolumes) ->
         login = f"CHAP as {target.chap.user}" if target.chap else "no CHAP"
         typer.echo(f"target {target.name} ({login})")
         for volume in target.volumes:
+            if _is_deleted(volume.kind, volume.name, volumes):
+                again = (
+                    f"`linerate array create-volume {volume.name} SIZE --lun {volume.lun}` makes an empty one"
+                )
+                typer.echo(f"  no LUN {volume.lun}: {volume.name} was deleted; {again}")
+                continue
             known = _size_of(volume, volumes)
             size = size_text(known) if known else _SIZE_OF[volume.kind]
             place = volume.path or volume.pool or volume.raid_set or "memory"
@@ -278,6 +288,11 @@ def _describe(config: ArrayConfig, portals: list[str], volumes: _PoolVolumes) ->
             if made.get("target") == target.name and name not in in_file:
                 size = size_text(made["size_bytes"])
                 typer.echo(_lun_line(made["lun"], name, size, f"{made['pool']}, not in the array file"))
+
+
+def _is_deleted(kind: str, name: str, volumes: _PoolVolumes) -> bool:
+    """Whether a volume of the array file is no longer there: a pool makes its volumes at the first start only."""
+    return kind == "pool" and name not in volumes
 
 
 def _lun_line(lun: int, name: str, size: str, place: str) -> str:

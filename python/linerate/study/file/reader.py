@@ -374,6 +374,10 @@ class _Reader:
     def _run_of(self, key: Key, table: WorkloadTable, elapsed_s: float, warmup_s: float) -> PlannedRun | None:
         assert table.file is not None
         beside, shipped = self.folder / table.file, STUDIES / table.file
+        if not (beside.exists() or shipped.exists()):
+            what = f"there is no workload file {beside}, and no shipped one of this name"
+            self._error((*key, "file"), what, "give its path, counted from the folder of the study file")
+            return None
         overrides = Overrides(
             elapsed_s=elapsed_s,
             warmup_s=warmup_s,

@@ -74,14 +74,23 @@ export class ArrayView {
   }
 
   showVolumes(volumes) {
-    const columns = [["volume", "text"], ["pool", "text"], ["size", ""], ["in use", "text wide"], ["snapshots", ""], ["LUN", ""]];
+    const columns = [
+      ["volume", "text"],
+      ["where", "text"],
+      ["size", ""],
+      ["in use", "text wide"],
+      ["snapshots", ""],
+      ["target", "text"],
+      ["LUN", ""],
+    ];
     const rows = volumes.map((one) => ({
       cells: [
         one.name,
-        one.pool,
-        bytes(one.size_bytes),
-        bar(one.used_bytes / (one.size_bytes || 1), bytes(one.used_bytes)),
+        one.where,
+        one.size_bytes == null ? "-" : bytes(one.size_bytes),
+        one.used_bytes == null ? "-" : bar(one.used_bytes / (one.size_bytes || 1), bytes(one.used_bytes)),
         String(one.snapshots.length),
+        one.target ?? "-",
         one.lun == null ? "-" : String(one.lun),
       ],
     }));
