@@ -85,7 +85,7 @@ impl EngineState {
         let Some(service) = self.replication.get() else { return Ok(()) };
         match service.group_of(volume) {
             Some(group) if deletes => Err(StorageError::Refused(format!(
-                "volume \"{volume}\" belongs to replication group \"{}\"; end that first (replica_forget)",
+                "volume \"{volume}\" belongs to replication group \"{}\"; end that first: linerate array forget",
                 group.name()
             ))),
             Some(group) if !service.admits_hosts(volume) => Err(StorageError::Refused(format!(
