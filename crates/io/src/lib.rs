@@ -44,7 +44,7 @@ pub use file::{blocking, space};
 pub use open::{AnyDriver, OpenDriverError, Preference, open_driver};
 pub use options::{FileOptions, SocketOptions, TcpInfo};
 pub use outgoing::{Outgoing, Part};
-pub use region::{AttachedRegions, Region, untouched_bytes};
+pub use region::{AttachedRegions, Region, prefetch_value, untouched_bytes};
 pub use slots::Slots;
 pub use threads::{KernelDriver, Lent, WaitMode, Waiter, Waker};
 pub use uring::UringDriver;

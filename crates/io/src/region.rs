@@ -20,6 +20,11 @@ const CHUNK_BYTES: usize = 4096;
 /// Longest range that [`Region::prefetch`] moves.
 const PREFETCHED_BYTES_MAX: u64 = 16 << 10;
 
+/// Hint: a value is used soon. Its first bytes begin to move into the processor's caches, without waiting.
+pub fn prefetch_value<T>(value: &T) {
+    prefetch(std::ptr::from_ref(value).cast(), 1);
+}
+
 /// Anonymous, page-aligned, zero-initialised memory of a fixed length. See the module text about races.
 ///
 /// All offsets and lengths are in bytes and must be inside the region. Otherwise the call panics, as slice indexing

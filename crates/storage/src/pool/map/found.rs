@@ -7,6 +7,7 @@ use super::{
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
 };
 
 /// Cached leaves: 1 KiB each.
@@ -16,7 +17,7 @@ const MOST_LEAVES: usize = 4096;
 /// own layer is frozen.
 #[derive(Debug, Default)]
 pub(crate) struct FoundPages {
-    leaves: RefCell<HashMap<u64, Box<[Found; LEAF_PAGES as usize]>>>,
+    leaves: RefCell<HashMap<u64, Box<[Found; LEAF_PAGES as usize]>, BuildHasherDefault<NumberHasher>>>,
     /// The number of layer merges that these leaves include.
     merges: Cell<u64>,
 }
@@ -50,5 +51,26 @@ impl FoundPages {
     /// Empties the cache, because the volume has new contents.
     pub(crate) fn forget(&self) {
         self.leaves.borrow_mut().clear();
+    }
+}
+
+/// One multiplication distributes the numbers of leaves: there are few, and one is looked up for each operation.
+#[derive(Clone, Copy, Debug, Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }

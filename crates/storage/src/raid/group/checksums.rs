@@ -3,16 +3,15 @@
 //! A page on a member begins with a checksum of its own, which covers whose page it is, so that pages of an earlier set, of
 //! another member or torn ones are ignored. Checksum 0 means "not known": such a unit is used as it is read.
 
+mod pages;
+
 use super::{
     geometry::UNIT,
     superblock::{Layout, SUMS_PER_PAGE},
 };
 use bytes::{BufMut, Bytes, BytesMut};
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, HashSet},
-    ops::Range,
-};
+use pages::{Page, Pages};
+use std::{cell::RefCell, collections::HashSet, ops::Range};
 
 /// Pages kept in memory: 256 MiB.
 const PAGES_MAX: usize = 64 << 10;
@@ -20,17 +19,9 @@ const PAGES_MAX: usize = 64 << 10;
 /// The checksums of one group.
 pub(super) struct Checksums {
     layout: Layout,
-    pages: RefCell<BTreeMap<Key, Page>>,
+    pages: RefCell<Pages>,
     /// Per slot: which pages on disk are valid.
     slots: RefCell<Vec<OnDisk>>,
-}
-
-/// (slot, page).
-type Key = (usize, u64);
-
-struct Page {
-    sums: Box<[u32]>,
-    is_dirty: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,13 +33,14 @@ struct OnDisk {
 
 impl Checksums {
     pub(super) fn new(layout: Layout, slots: usize) -> Self {
-        Self { layout, pages: RefCell::default(), slots: RefCell::new(vec![OnDisk::default(); slots]) }
+        let on_disk = vec![OnDisk::default(); slots];
+        Self { layout, pages: RefCell::new(Pages::new(slots)), slots: RefCell::new(on_disk) }
     }
 
     /// Starts a slot with `seed`, which distinguishes its disk from all others. Its pages on disk are read only if it
     /// `is_old`.
     pub(super) fn begin(&self, slot: usize, seed: u32, is_old: bool) {
-        self.pages.borrow_mut().retain(|key, _| key.0 != slot);
+        self.pages.borrow_mut().clear(slot);
         self.slots.borrow_mut()[slot] = OnDisk { seed, written: (!is_old).then(HashSet::new) };
     }
 
@@ -59,11 +51,11 @@ impl Checksums {
         let slots = self.slots.borrow();
         let mut missing = Vec::new();
         for page in pages_of(&units) {
-            if pages.contains_key(&(slot, page)) {
+            if pages.get(slot, page).is_some() {
                 continue;
             }
             if slots[slot].written.as_ref().is_some_and(|written| !written.contains(&page)) {
-                pages.insert((slot, page), Page::blank());
+                pages.add(slot, page, Page::blank());
             } else {
                 missing.push((page, self.layout.sums + page * UNIT));
             }
@@ -91,20 +83,27 @@ impl Checksums {
                 }
             }
         }
-        self.pages.borrow_mut().entry((slot, page)).or_insert(taken);
+        self.pages.borrow_mut().add(slot, page, taken);
     }
 
     /// Numbers, within `bytes`, of the units that disagree with their checksums.
     pub(super) fn disagree(&self, slot: usize, first: u64, bytes: &[u8]) -> Vec<usize> {
         let pages = self.pages.borrow();
         let known = |unit: u64| {
-            let page = pages.get(&(slot, unit / SUMS_PER_PAGE))?;
+            let page = pages.get(slot, unit / SUMS_PER_PAGE)?;
             Some(page.sums[(unit % SUMS_PER_PAGE) as usize]).filter(|sum| *sum != 0)
         };
         let units = bytes.chunks_exact(UNIT as usize).enumerate();
         let wrong =
             units.filter(|(at, unit)| known(first + *at as u64).is_some_and(|sum| sum != sum_of(unit)));
         wrong.map(|(at, _)| at).collect()
+    }
+
+    /// Hint: the checksum of a unit is used soon.
+    pub(super) fn prefetch(&self, slot: usize, unit: u64) {
+        if let Some(page) = self.pages.borrow().get(slot, unit / SUMS_PER_PAGE) {
+            linerate_io::prefetch_value(&page.sums[(unit % SUMS_PER_PAGE) as usize]);
+        }
     }
 
     /// The units hold `bytes` from now on.
@@ -118,7 +117,7 @@ impl Checksums {
         for (at, bytes) in bytes.chunks_exact(UNIT as usize).enumerate() {
             let (unit, sum) = (first + at as u64, sum_of(bytes));
             for slot in slots.clone() {
-                if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
+                if let Some(page) = pages.get_mut(slot, unit / SUMS_PER_PAGE) {
                     page.put(unit, sum);
                 }
             }
@@ -139,7 +138,7 @@ impl Checksums {
     fn put_all(&self, slot: usize, units: Range<u64>, sum: u32) {
         let mut pages = self.pages.borrow_mut();
         for unit in units {
-            if let Some(page) = pages.get_mut(&(slot, unit / SUMS_PER_PAGE)) {
+            if let Some(page) = pages.get_mut(slot, unit / SUMS_PER_PAGE) {
                 page.put(unit, sum);
             }
         }
@@ -152,15 +151,12 @@ impl Checksums {
         let mut slots = self.slots.borrow_mut();
         let on_disk = &mut slots[slot];
         let mut changed = Vec::new();
-        let range = pages_of(&units);
-        for (&(_, page), content) in pages.range_mut((slot, range.start)..(slot, range.end)) {
-            if !content.is_dirty {
-                continue;
+        pages.for_each(slot, pages_of(&units), |page, content| {
+            if std::mem::take(&mut content.is_dirty) {
+                on_disk.written.as_mut().map(|written| written.insert(page));
+                changed.push((self.layout.sums + page * UNIT, content.encode(on_disk.seed, page)));
             }
-            content.is_dirty = false;
-            on_disk.written.as_mut().map(|written| written.insert(page));
-            changed.push((self.layout.sums + page * UNIT, content.encode(on_disk.seed, page)));
-        }
+        });
         changed
     }
 
@@ -168,7 +164,7 @@ impl Checksums {
     pub(super) fn trim(&self, is_in_use: impl Fn(Range<u64>) -> bool) {
         let mut pages = self.pages.borrow_mut();
         if pages.len() > PAGES_MAX {
-            pages.retain(|(_, page), content| {
+            pages.retain(|page, content| {
                 content.is_dirty || is_in_use(page * SUMS_PER_PAGE..(page + 1) * SUMS_PER_PAGE)
             });
         }
@@ -176,16 +172,6 @@ impl Checksums {
 }
 
 impl Page {
-    fn blank() -> Self {
-        Self { sums: vec![0; SUMS_PER_PAGE as usize].into(), is_dirty: false }
-    }
-
-    fn put(&mut self, unit: u64, sum: u32) {
-        let into = &mut self.sums[(unit % SUMS_PER_PAGE) as usize];
-        self.is_dirty |= *into != sum;
-        *into = sum;
-    }
-
     fn encode(&self, seed: u32, page: u64) -> Bytes {
         let mut out = BytesMut::with_capacity(UNIT as usize);
         out.put_u32_le(0);

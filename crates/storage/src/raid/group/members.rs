@@ -15,6 +15,18 @@ use bytes::Bytes;
 use futures::future::join_all;
 use std::rc::Rc;
 
+impl Slot {
+    /// Its disk, if that holds this stripe.
+    pub(super) fn usable(&self, stripe: u64) -> Option<&Rc<dyn Disk>> {
+        let is_usable = match self.state {
+            SlotState::InSync => true,
+            SlotState::Rebuilding(done) => stripe < done,
+            SlotState::Failing(_) | SlotState::Failed | SlotState::Missing => false,
+        };
+        self.disk.as_ref().filter(|_| is_usable)
+    }
+}
+
 impl Group {
     /// How many members a stripe cannot rely on.
     pub(super) fn out(&self) -> usize {
@@ -23,14 +35,7 @@ impl Group {
 
     /// The disk of a slot, if it holds this stripe.
     pub(super) fn usable(&self, slot: usize, stripe: u64) -> Option<Rc<dyn Disk>> {
-        let slots = self.slots.borrow();
-        let slot = &slots[slot];
-        let is_usable = match slot.state {
-            SlotState::InSync => true,
-            SlotState::Rebuilding(done) => stripe < done,
-            SlotState::Failing(_) | SlotState::Failed | SlotState::Missing => false,
-        };
-        if is_usable { slot.disk.clone() } else { None }
+        self.slots.borrow()[slot].usable(stripe).cloned()
     }
 
     /// Slots with a disk that is written to.

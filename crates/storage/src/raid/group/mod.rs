@@ -154,9 +154,12 @@ impl Group {
 
     /// For a group of one disk: the disk, and the offset of its data.
     pub(super) fn plain(&self) -> Option<(Rc<dyn Disk>, u64)> {
+        if self.geometry.code != Code::None {
+            return None;
+        }
         let slots = self.slots.borrow();
         let disk = slots[0].disk.clone().filter(|_| slots[0].state == SlotState::InSync)?;
-        (self.geometry.code == Code::None).then_some((disk, self.geometry.start))
+        Some((disk, self.geometry.start))
     }
 
     /// Begins a read.

@@ -19,7 +19,7 @@ use std::{ops::Range, rc::Rc};
 /// Most data blocks of a stripe.
 const DATA_MAX: usize = 32;
 /// Reads that one copy serves before the next copy does.
-const READS_PER_TURN: usize = 8;
+const READS_PER_TURN: usize = 16;
 
 /// Buffers that are used again.
 #[derive(Default)]
@@ -124,13 +124,26 @@ impl Group {
                     Way::Full | Way::NoParity => {}
                 }
             }
-            NextAccess::Write => {}
+            NextAccess::Write => {
+                for piece in self.geometry.pieces(offset, len) {
+                    (0..self.geometry.members).for_each(|slot| self.prefetch_sums(slot, piece.rows()));
+                }
+            }
         }
     }
 
     fn prefetch_position(&self, rows: Rows, position: usize) {
-        if let Some(disk) = self.usable(self.geometry.slot(rows.stripe, position), rows.stripe) {
+        let slot = self.geometry.slot(rows.stripe, position);
+        if let Some(disk) = self.usable(slot, rows.stripe) {
+            self.prefetch_sums(slot, rows);
             disk.prefetch(self.geometry.place(rows), rows.len, NextAccess::Read);
+        }
+    }
+
+    /// The checksums of rows are in one cache line in most cases.
+    fn prefetch_sums(&self, slot: usize, rows: Rows) {
+        if self.options.checksums {
+            self.checksums.prefetch(slot, self.geometry.unit(rows));
         }
     }
 
@@ -141,7 +154,8 @@ impl Group {
             return piece.position;
         }
         let slot = self.turn.get() / READS_PER_TURN % self.geometry.members;
-        if self.usable(slot, piece.stripe).is_some() { slot } else { self.choose(piece) }
+        let is_usable = self.slots.borrow()[slot].usable(piece.stripe).is_some();
+        if is_usable { slot } else { self.choose(piece) }
     }
 
     /// Passes the bytes of a position on, if they are right by their checksums.
