@@ -77,7 +77,8 @@ fn write_hint(refusal: WriteRefusal) -> &'static str {
              files; blocks of a new file take their room when they are first written"
         }
         WriteRefusal::FullArray => {
-            "add disks to the array's pool or remove snapshots and volumes there, or use less of the volume (--size)"
+            "add disks to the array's pool or remove snapshots and volumes there, or use less of the volume (--size); if \
+             its disks are sparse files, their file system may be full (`linerate array show`)"
         }
         WriteRefusal::Protected => {
             "permit writes to this volume on the array, or name another one; a workload that only reads can use it"

@@ -65,7 +65,7 @@ async fn look(runtime: Runtime, files: Files, config: StorageConfig) -> Result<I
     for spec in pools {
         let about = format!("pool {}", spec.name);
         if !spec.raid_sets.iter().all(|name| sets.iter().any(|entry: &SetEntry| entry.spec.name == *name)) {
-            findings.note(about, "is not looked at, as its RAID sets are not there yet");
+            findings.note(about, "is not looked at, as not all of its RAID sets can be read now");
             continue;
         }
         match open_pool(&runtime, &assembly, &sets, spec).await {
