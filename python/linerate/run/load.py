@@ -86,6 +86,11 @@ class Here:
 
     def start(self, cleared: Cleared) -> Load:
         """See `Loader`."""
+        if isinstance(cleared.spec, RunSpec):
+            _refuse_unknown_interfaces(cleared.spec)
+        return self._opened(cleared)
+
+    def _opened(self, cleared: Cleared) -> Load:
         if isinstance(cleared.spec, FilesLoadSpec):
             return FilesLoad(cleared.spec, self._written)
         return LocalLoad(cleared)
@@ -97,6 +102,10 @@ class VirtualSan(Here):
     def look(self, spec: RunSpec, names: Collection[str]) -> Sequence[Look]:
         """See `Loader`."""
         return virtual(spec, names)
+
+    def start(self, cleared: Cleared) -> Load:
+        """See `Loader`. Paths begin at interfaces of a host of the virtual SAN, which this process does not have."""
+        return self._opened(cleared)
 
 
 _Core = TypeVar("_Core", bound="_core.Run | _core.FilesRun")
@@ -146,7 +155,6 @@ class LocalLoad(_CoreLoad[_core.Run]):
     def __init__(self, cleared: Cleared) -> None:
         self._spec = cleared.spec
         refuse_shared(self._spec)
-        _refuse_unknown_interfaces(self._spec)
         self._hold = VolumeLock(cleared.free)
         try:
             self._core = _core.Run.start(self._spec.seam_json())
