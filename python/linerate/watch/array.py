@@ -74,12 +74,14 @@ def _volumes(report: ArrayReport) -> Iterator[dict[str, Any]]:
     """Volumes of all kinds with their targets; only of those of a pool it is known how much is in use."""
     for made in report.storage.volumes:
         yield made.model_dump(mode="json") | {"where": f"pool {made.pool}"}
-    sizes = {one.name: one.size_bytes for one in report.storage.raid_sets}
     for target in report.targets:
         for named in [one for one in target.volumes if one.kind != "pool"]:
-            where = f"RAID set {named.raid_set}" if named.raid_set else named.path or "memory"
-            yield {"name": named.name, "where": where, "target": target.name, "lun": named.lun} | {
-                "size_bytes": named.size_bytes or sizes.get(named.raid_set or ""),
+            yield {
+                "name": named.name,
+                "where": named.where,
+                "target": target.name,
+                "lun": named.lun,
+                "size_bytes": named.size_in(report.storage),
                 "used_bytes": None,
                 "snapshots": [],
             }

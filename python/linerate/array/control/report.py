@@ -148,6 +148,16 @@ class StaticVolume(_Report):
     pool: str | None = None
     raid_set: str | None = None
 
+    @property
+    def where(self) -> str:
+        """What holds its bytes, if that is no pool."""
+        return f"RAID set {self.raid_set}" if self.raid_set else self.path or "memory"
+
+    def size_in(self, storage: StorageReport) -> int | None:
+        """Bytes: those of its RAID set, if the array file gives none. None: they are not known."""
+        sizes = {one.name: one.size_bytes for one in storage.raid_sets}
+        return self.size_bytes or sizes.get(self.raid_set or "")
+
 
 class TargetReport(_Report):
     """A target as the array file names it."""

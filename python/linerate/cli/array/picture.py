@@ -226,13 +226,11 @@ def _volume_rows(
         table.add_row(*[cells[number] for number in shown])
 
     add(*[Text(name, style="dim") for name in heads])
-    sets = {raid.name: raid.size_bytes for raid in report.storage.raid_sets}
     for volume in named:
         if volume.kind != "pool":
-            where = f"RAID set {volume.raid_set}" if volume.raid_set else volume.path or "memory"
-            size_bytes = volume.size_bytes or sets.get(volume.raid_set or "")
+            size_bytes = volume.size_in(report.storage)
             size = size_text(size_bytes) if size_bytes else ""
-            add(Text(volume.name, style="bold"), where, str(volume.lun), size, "", "")
+            add(Text(volume.name, style="bold"), volume.where, str(volume.lun), size, "", "")
     luns = {volume.name: volume.lun for volume in named}
     for made in thin:
         lun = made.lun if made.lun is not None else luns.get(made.name)
