@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from . import processes
-from .cases import LIMIT_SHAPES, VOLUME_BYTES, Result, Setting, interleaved, our_iops, raw_iops
+from .cases import LIMIT_BAR, LIMIT_SHAPES, VOLUME_BYTES, Result, Setting, interleaved, our_iops, raw_iops
 from .processes import Shape
 
 IDLE_SESSIONS = 256
@@ -18,7 +18,7 @@ SLOW_IOPS = 100.0
 
 def waiting(setting: Setting) -> Iterator[Result]:
     """Speed of `auto` against `block` and of `spin` against a spinning raw TCP pair; CPU of idle ones with `auto`."""
-    for shape, _ in LIMIT_SHAPES:
+    for shape in LIMIT_SHAPES:
         name = shape.name.removesuffix(", blocking")
         auto, block, spin = (replace(shape, wait=wait) for wait in ("auto", "block", "spin"))
         size = VOLUME_BYTES // shape.volumes
@@ -34,7 +34,7 @@ def waiting(setting: Setting) -> Iterator[Result]:
             ratios = interleaved(
                 setting, partial(our_iops, setting, spin, server), partial(raw_iops, setting, spin)
             )
-        yield Result(f"{name}: array + initiator / raw TCP, both spin", None, ratios)
+        yield Result(f"{name}: array + initiator / raw TCP, both spin", LIMIT_BAR, ratios)
     yield idle(setting, f"{IDLE_SESSIONS} idle sessions", IDLE_SESSIONS, iops=1.0, bar=0.01)
     yield idle(setting, "one I/O per 10 ms", 1, iops=SLOW_IOPS, bar=0.03)
 

@@ -48,7 +48,7 @@ CRATE_EDGES = {
     "scsi-proto": set(),
     "scsi": {"scsi-proto"},
     "iscsi-proto": {"crc32c", "scsi-proto"},
-    "io": set(),
+    "io": {"crc32c"},
     "storage": {"blame", "crc32c", "io"},
     "iscsi-target": {"blame", "storage", "iscsi-initiator", "scsi", "iscsi-proto", "io"},
     "iscsi-initiator": {"blame", "scsi-proto", "iscsi-proto", "io"},

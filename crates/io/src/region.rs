@@ -8,12 +8,14 @@ mod ahead;
 mod attached;
 mod copy;
 mod huge;
+mod sum;
 
 pub use ahead::untouched_bytes;
 pub use attached::AttachedRegions;
 use copy::{copy_racy, copy_streaming, prefetch};
 use huge::Share;
 use std::{io, mem::MaybeUninit, ptr::NonNull, sync::Arc};
+use sum::crc32c_racy;
 
 /// Bytes that chunked reads copy through the stack at a time.
 const CHUNK_BYTES: usize = 4096;
@@ -123,6 +125,32 @@ impl Region {
         unsafe { copy_racy(from, into.as_mut_ptr(), into.len()) }
     }
 
+    /// The CRC32C of a range, continued from that of earlier bytes. The bytes are read in place.
+    pub fn crc32c(&self, earlier: u32, offset: u64, len: u64) -> u32 {
+        let from = self.range(offset, len);
+        // SAFETY: `range` checked the source.
+        unsafe { crc32c_racy(earlier, from, None, len as usize) }
+    }
+
+    /// As [`read`](Self::read). Returns the CRC32C of the copied bytes, continued from that of earlier bytes.
+    pub fn read_crc32c(&self, earlier: u32, offset: u64, into: &mut [u8]) -> u32 {
+        let from = self.range(offset, into.len() as u64);
+        // SAFETY: `range` checked the source; the destination is an exclusive slice outside any region.
+        unsafe { crc32c_racy(earlier, from, Some(into.as_mut_ptr()), into.len()) }
+    }
+
+    /// Copies `len` bytes to another region. Returns the CRC32C of the copied bytes, continued from that of earlier bytes.
+    ///
+    /// # Panics
+    ///
+    /// If both are the same region.
+    pub fn copy_crc32c(&self, earlier: u32, offset: u64, to: &Region, to_offset: u64, len: u64) -> u32 {
+        assert!(!std::ptr::eq(self, to), "ranges of one region may overlap");
+        let (from, into) = (self.range(offset, len), to.range(to_offset, len));
+        // SAFETY: both ranges were checked, and different regions do not overlap.
+        unsafe { crc32c_racy(earlier, from, Some(into), len as usize) }
+    }
+
     /// Copies `bytes` in.
     pub fn write(&self, offset: u64, bytes: &[u8]) {
         let to = self.range(offset, bytes.len() as u64);
@@ -181,7 +209,11 @@ impl Region {
     /// as if through a buffer.
     pub fn copy_to(&self, offset: u64, to: &Region, to_offset: u64, len: u64) {
         let (from, into) = (self.range(offset, len), to.range(to_offset, len));
-        let backwards = std::ptr::eq(self, to) && to_offset > offset;
+        if !std::ptr::eq(self, to) {
+            // SAFETY: both ranges were checked, and different regions do not overlap.
+            return unsafe { copy_racy(from, into, len as usize) };
+        }
+        let backwards = to_offset > offset;
         let mut chunk = [0; CHUNK_BYTES];
         let mut done = 0;
         while done < len {

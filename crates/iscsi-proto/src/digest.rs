@@ -24,6 +24,12 @@ impl Crc32c {
         Crc32c(linerate_crc32c::crc32c_append(self.0, bytes))
     }
 
+    /// The same of bytes that cannot be a slice: `append` continues a CRC32C over them.
+    #[must_use]
+    pub fn update_by(self, append: impl FnOnce(u32) -> u32) -> Self {
+        Crc32c(append(self.0))
+    }
+
     /// The four bytes that follow the segment on the wire: least significant byte first.
     pub fn to_wire(self) -> [u8; 4] {
         self.0.to_le_bytes()

@@ -102,7 +102,7 @@ fn a_page_that_is_lent_holds_no_other_volumes_bytes() {
         let (mut lease, mut places) = (Lease::default(), Vec::new());
         let mut lend = |chunk: Chunk<'_>| {
             let (region, offset) = lease.lend(chunk).unwrap();
-            places.push((Arc::clone(region), offset, chunk.bytes.len()));
+            places.push((Arc::clone(region), offset, chunk.len()));
         };
         volume.read_nowait(PAGE, PAGE, &mut lend).unwrap();
         let all_are = |byte: u8| {

@@ -27,7 +27,7 @@ const HINT_BURST_BYTES: usize = 2048;
 /// by less than 16 (measured: 3.3 instead of 0.13 us per 4 KiB). Otherwise the two are equally fast.
 ///
 /// # Safety
-/// Both ranges are mapped and do not overlap; at least one of them has no other access.
+/// Both ranges are mapped and do not overlap.
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn copy_racy(from: *const u8, to: *mut u8, len: usize) {
     let wide =

@@ -335,9 +335,8 @@ fn push_payload(
 
 /// Updates a checksum with a segment.
 pub(super) fn segment_crc(regions: &AttachedRegions, seg: Seg, start: Crc32c) -> Crc32c {
-    let mut crc = start;
-    if let Some(region) = regions.get(seg.region) {
-        region.for_each_chunk(seg.offset, u64::from(seg.len), |chunk| crc = crc.update(chunk));
+    match regions.get(seg.region) {
+        Some(region) => start.update_by(|sum| region.crc32c(sum, seg.offset, u64::from(seg.len))),
+        None => start,
     }
-    crc
 }

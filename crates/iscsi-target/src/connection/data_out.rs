@@ -217,10 +217,12 @@ impl Connection {
 fn copy_in(pool: &ChunkPool, segs: &[Seg], pages: &MemoryVolume, extent: &Extent) {
     let mut offset = extent.offset_bytes;
     for &seg in segs {
-        pool.region(seg).for_each_chunk(seg.offset, u64::from(seg.len), |bytes| {
-            pages.write(offset, bytes);
-            offset += bytes.len() as u64;
-        });
+        let mut from = seg.offset;
+        for part in pages.parts(offset, u64::from(seg.len)) {
+            pool.region(seg).copy_to(from, part.region, part.offset, part.len);
+            from += part.len;
+        }
+        offset += u64::from(seg.len);
     }
     pages.count(IoDirection::Written, extent.offset_bytes, u64::from(extent.len_bytes));
 }

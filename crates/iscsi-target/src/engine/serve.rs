@@ -146,7 +146,7 @@ pub(super) fn perform_nowait(
             let mut into = Scatter::new(memory);
             let read = match in_place {
                 Some(in_place) => disk.read_nowait(offset_bytes, len as u64, &mut into.leaving(in_place)),
-                None => disk.read_nowait(offset_bytes, len as u64, &mut |chunk| into.put(chunk.bytes)),
+                None => disk.read_nowait(offset_bytes, len as u64, &mut |chunk| into.put(chunk)),
             };
             if read.is_none() {
                 in_place.iter_mut().for_each(InPlace::clear);
@@ -176,7 +176,7 @@ pub(super) async fn perform(
     let done = match operation {
         Operation::Read { offset_bytes, .. } => {
             let read = disk.read(offset_bytes, BytesMut::zeroed(whole_len)).await;
-            read.map(|bytes| Scatter::new(memory).put(&bytes[..len]))
+            read.map(|bytes| Scatter::new(memory).put(Chunk::of_slice(&bytes[..len])))
         }
         Operation::Write { offset_bytes, durable } => {
             let mut bytes = Vec::with_capacity(whole_len);
@@ -204,7 +204,7 @@ impl InPlace {
     /// Adds the place of the next bytes. False: it must not be used.
     fn add(&mut self, chunk: Chunk<'_>) -> bool {
         let Some((region, offset)) = self.lease.lend(chunk) else { return false };
-        let len = chunk.bytes.len() as u32;
+        let len = chunk.len() as u32;
         match self.parts.last_mut() {
             Some(last)
                 if Arc::ptr_eq(&last.region, region) && last.offset + u64::from(last.len) == offset =>
@@ -253,25 +253,26 @@ impl<'a> Scatter<'a> {
             if all_stay {
                 all_stay = false;
                 for BufferPart { region, offset, len } in &in_place.parts {
-                    region.for_each_chunk(*offset, u64::from(*len), |bytes| self.put(bytes));
+                    self.put(Chunk::at(region, *offset, *len as usize));
                 }
                 in_place.clear();
             }
-            self.put(chunk.bytes);
+            self.put(chunk);
         }
     }
 
     /// Puts the next bytes. All of them together fit.
-    fn put(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
+    fn put(&mut self, chunk: Chunk<'_>) {
+        let mut at = 0;
+        while at < chunk.len() {
             let BufferPart { region, offset, len } = &self.memory[self.part];
-            let (now, later) = bytes.split_at(bytes.len().min((len - self.filled) as usize));
-            region.write(offset + u64::from(self.filled), now);
-            self.filled += now.len() as u32;
+            let now = (chunk.len() - at).min((len - self.filled) as usize);
+            chunk.part(at..at + now).copy_to(region, offset + u64::from(self.filled));
+            self.filled += now as u32;
             if self.filled == *len {
                 (self.part, self.filled) = (self.part + 1, 0);
             }
-            bytes = later;
+            at += now;
         }
     }
 }
@@ -285,6 +286,7 @@ mod tests {
     fn bytes_stay_in_place_only_if_all_of_them_may() {
         let (disk, buffer) = (Region::anonymous(8192).unwrap(), Region::anonymous(4096).unwrap());
         disk.write(100, b"0123");
+        disk.write(200, b"5");
         let memory = [BufferPart { region: buffer.clone(), offset: 0, len: 6 }];
         let leave = |in_place: &mut InPlace, chunks: &[Chunk<'_>]| {
             let mut into = Scatter::new(&memory).leaving(in_place);
@@ -293,12 +295,12 @@ mod tests {
             }
         };
         let mut in_place = InPlace::default();
-        leave(&mut in_place, &[Chunk::at(b"01", &disk, 100), Chunk::at(b"23", &disk, 102)]);
+        leave(&mut in_place, &[Chunk::at(&disk, 100, 2), Chunk::at(&disk, 102, 2)]);
         let places: Vec<_> = in_place.parts.iter().map(|part| (part.offset, part.len)).collect();
         assert_eq!(places, [(100, 4)], "one run of bytes");
         assert_eq!(buffer.compare(0, &[0; 6]), None, "nothing was copied");
         in_place.clear();
-        let mixed = [Chunk::at(b"0123", &disk, 100), Chunk::copied(b"4"), Chunk::at(b"5", &disk, 200)];
+        let mixed = [Chunk::at(&disk, 100, 4), Chunk::of_slice(b"4"), Chunk::at(&disk, 200, 1)];
         leave(&mut in_place, &mixed);
         assert!(in_place.parts.is_empty());
         assert_eq!(buffer.compare(0, b"012345"), None);
@@ -311,7 +313,7 @@ mod tests {
         let memory = [part(100, 3), part(10, 1), part(200, 6)];
         let mut into = Scatter::new(&memory);
         for bytes in [&b"01"[..], b"", b"2345", b"6789"] {
-            into.put(bytes);
+            into.put(Chunk::of_slice(bytes));
         }
         let mut found = [0; 6];
         for (offset, expected) in [(100, &b"012"[..]), (10, b"3"), (200, b"456789")] {

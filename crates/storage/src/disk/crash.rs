@@ -335,7 +335,7 @@ impl AtOnce for CrashDisk {
                     None => to.fill(0),
                 }
             }
-            each(Chunk::copied(piece));
+            each(Chunk::of_slice(piece));
             done += piece.len() as u64;
         }
     }

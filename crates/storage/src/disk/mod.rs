@@ -20,8 +20,8 @@ pub use faulty::FaultyDisk;
 pub use file::{FileConfig, FileDisk};
 pub(crate) use file::{FileFacts, FileState, is_no_space};
 pub use filling::FillingDisk;
-pub(crate) use lent::LentPages;
 pub use lent::{Chunk, Lease};
+pub(crate) use lent::{CopySum, LentPages};
 pub use memory::{MemoryDisk, MemoryPages};
 pub use modelled::ModelledDisk;
 pub use overlay::OverlayDisk;
@@ -109,7 +109,7 @@ pub enum NextAccess {
 
 /// A disk whose operations have ended when the call returns, without errors. Ranges are inside the disk, and aligned.
 pub trait AtOnce {
-    /// Passes the bytes to `each`, in order. The pieces of a range that begins at a multiple of 4096 bytes do too.
+    /// Passes the bytes to `each`, in order. The pieces of a range of whole 4096 bytes are whole 4096 bytes too.
     fn read_now(&self, offset: u64, len: u64, each: &mut dyn FnMut(Chunk<'_>));
     /// Writes as [`Disk::write`] does.
     fn write_now(&self, offset: u64, data: &[u8], durable: bool);

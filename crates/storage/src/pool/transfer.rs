@@ -91,7 +91,7 @@ pub(crate) fn read_nowait(
             Found::Zero => {
                 let lens =
                     (0..piece.len).step_by(ZEROS.len()).map(|at| ZEROS.len().min((piece.len - at) as usize));
-                lens.for_each(|len| each(Chunk::copied(&ZEROS[..len])));
+                lens.for_each(|len| each(Chunk::of_slice(&ZEROS[..len])));
             }
         }
     }

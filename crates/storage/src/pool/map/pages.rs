@@ -328,7 +328,7 @@ mod tests {
         let page = pages.take().unwrap().keep();
         let (lent, region) = (pages.lent(), Region::anonymous(4096).unwrap());
         let (pin, mut lease) = (pages.pin(page), Lease::default());
-        lease.lend(Chunk::at(&[0; 512], &region, 0).in_page(&lent, page)).unwrap();
+        lease.lend(Chunk::at(&region, 0, 512).in_page(&lent, page)).unwrap();
         pages.release(page);
         pages.settle(pages.take_released());
         assert!(pages.take().is_none() && !pages.awaits_lease());

@@ -16,6 +16,9 @@ use std::{cell::RefCell, collections::HashSet, ops::Range};
 /// Pages kept in memory: 256 MiB.
 const PAGES_MAX: usize = 64 << 10;
 
+/// The checksum of a unit whose bytes may be any.
+const UNKNOWN: u32 = 0;
+
 /// The checksums of one group.
 pub(super) struct Checksums {
     layout: Layout,
@@ -88,15 +91,18 @@ impl Checksums {
 
     /// Numbers, within `bytes`, of the units that disagree with their checksums.
     pub(super) fn disagree(&self, slot: usize, first: u64, bytes: &[u8]) -> Vec<usize> {
-        let pages = self.pages.borrow();
-        let known = |unit: u64| {
-            let page = pages.get(slot, unit / SUMS_PER_PAGE)?;
-            Some(page.sums[(unit % SUMS_PER_PAGE) as usize]).filter(|sum| *sum != 0)
-        };
         let units = bytes.chunks_exact(UNIT as usize).enumerate();
-        let wrong =
-            units.filter(|(at, unit)| known(first + *at as u64).is_some_and(|sum| sum != sum_of(unit)));
+        let wrong = units
+            .filter(|(at, unit)| !self.agrees(slot, first + *at as u64, || linerate_crc32c::crc32c(unit)));
         wrong.map(|(at, _)| at).collect()
+    }
+
+    /// Whether a unit whose bytes have the CRC32C `found` is right, as far as its checksum is known.
+    pub(super) fn agrees(&self, slot: usize, unit: u64, found: impl FnOnce() -> u32) -> bool {
+        let pages = self.pages.borrow();
+        let known =
+            pages.get(slot, unit / SUMS_PER_PAGE).map(|page| page.sums[(unit % SUMS_PER_PAGE) as usize]);
+        known.is_none_or(|sum| sum == UNKNOWN || sum == known_sum(found()))
     }
 
     /// Hint: the checksum of a unit is used soon.
@@ -131,7 +137,7 @@ impl Checksums {
 
     /// The contents of the units are unknown, and so are their checksums.
     pub(super) fn forget(&self, slot: usize, units: Range<u64>) {
-        self.put_all(slot, units, 0);
+        self.put_all(slot, units, UNKNOWN);
     }
 
     /// Sets one checksum for all of the units.
@@ -190,7 +196,11 @@ fn page_sum(seed: u32, page: u64, sums: &[u8]) -> u32 {
     linerate_crc32c::crc32c_append(linerate_crc32c::crc32c_append(seed, &page.to_le_bytes()), sums)
 }
 
-/// Never 0, which means "not known".
 fn sum_of(unit: &[u8]) -> u32 {
-    linerate_crc32c::crc32c(unit).max(1)
+    known_sum(linerate_crc32c::crc32c(unit))
+}
+
+/// The checksum of a unit by its CRC32C.
+fn known_sum(crc: u32) -> u32 {
+    if crc == UNKNOWN { 1 } else { crc }
 }

@@ -11,7 +11,7 @@ use super::{
     write::Way,
 };
 use crate::{
-    disk::{Chunk, NextAccess},
+    disk::{Chunk, CopySum, NextAccess},
     raid::{config::Code, parity},
 };
 use std::{ops::Range, rc::Rc};
@@ -88,10 +88,10 @@ impl Group {
             let (rows, end) = (piece.rows(), piece.from + piece.len);
             let mut at = rows.from;
             self.read_position_nowait(rows, self.choose_nowait(piece), &mut |chunk| {
-                let next = at + chunk.bytes.len() as u64;
+                let next = at + chunk.len() as u64;
                 let (first, last) = (piece.from.max(at), end.min(next));
                 if first < last {
-                    each(chunk.part((first - at) as usize, (last - at) as usize));
+                    each(chunk.part((first - at) as usize..(last - at) as usize));
                 }
                 at = next;
             })?;
@@ -173,10 +173,15 @@ impl Group {
         }
         let (mut unit, mut is_right) = (self.geometry.unit(rows), true);
         at_once.read_now(self.geometry.place(rows), rows.len, &mut |chunk| {
-            is_right &=
-                !self.options.checksums || self.checksums.disagree(slot, unit, chunk.bytes).is_empty();
-            unit += chunk.bytes.len() as u64 / UNIT;
-            each(chunk);
+            if !self.options.checksums {
+                return each(chunk);
+            }
+            for from in (0..chunk.len()).step_by(UNIT as usize) {
+                let (part, copied) = (chunk.part(from..from + UNIT as usize), CopySum::default());
+                each(part.summed(&copied));
+                is_right &= self.checksums.agrees(slot, unit, || part.crc32c(&copied));
+                unit += 1;
+            }
         });
         is_right.then_some(())
     }
@@ -333,8 +338,9 @@ impl Group {
 fn filling(into: &mut [u8]) -> impl FnMut(Chunk<'_>) {
     let mut filled = 0;
     move |chunk| {
-        into[filled..filled + chunk.bytes.len()].copy_from_slice(chunk.bytes);
-        filled += chunk.bytes.len();
+        let next = filled + chunk.len();
+        chunk.copy_to_slice(&mut into[filled..next]);
+        filled = next;
     }
 }
 
