@@ -51,7 +51,8 @@ impl Device {
     }
 
     pub(crate) fn failure(&self, problem: &Problem) -> Failure {
-        Failure::new(problem.blame, format!("{}: {}", self.address, problem.words))
+        let message = format!("{}: {}", self.address, problem.words);
+        Failure { remedy: problem.remedy, ..Failure::new(problem.blame, message) }
     }
 
     /// An I/O as a task.

@@ -71,7 +71,7 @@ pub enum IoError {
     #[error("after a new login the LUN is another one or has shrunk")]
     DeviceChanged,
     /// No path of the device was usable for `no_path_queue_s` (peer or network).
-    #[error("no path to the device within no_path_queue_s")]
+    #[error("no path to the device within no_path_queue")]
     NoPath,
     /// The device was closed while the I/O waited (us).
     #[error("device closed")]
@@ -91,14 +91,23 @@ pub struct Failure {
     pub blame: Blame,
     /// What happened, and what to check.
     pub message: String,
-    /// The target refused user name or secret, or did not authenticate itself.
-    pub wrong_credentials: bool,
+    /// What can be done about it, if that is known.
+    pub remedy: Option<Remedy>,
+}
+
+/// What a user can do about a [`Failure`] of an array that is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The target refused user name or secret, or did not authenticate itself: correct them.
+    Credentials,
+    /// The array is up and answers, and its ports do not serve the LUN now (ALUA): use others, or have it changed.
+    AccessState,
 }
 
 impl Failure {
-    /// A failure that does not concern user names and secrets.
+    /// A failure without a remedy of its own.
     pub(crate) fn new(blame: Blame, message: String) -> Self {
-        Self { blame, message, wrong_credentials: false }
+        Self { blame, message, remedy: None }
     }
 }
 

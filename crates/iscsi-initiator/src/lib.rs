@@ -47,7 +47,7 @@ mod task;
 mod tools;
 
 pub use balance::{PathCounters, Policy};
-pub use event::{Event, EventKind, Failure, IoDone, IoError, IoSink};
+pub use event::{Event, EventKind, Failure, IoDone, IoError, IoSink, Remedy};
 pub use facts::{ConnectionFacts, DeviceFacts, DeviceId, DeviceState, PathState, SessionFacts, SessionId};
 pub use initiator::Initiator;
 pub use linerate_blame::Blame;

@@ -11,7 +11,7 @@ use crate::options::paths::{MultipathOptions, PathSpec};
 use crate::options::session::SessionOptions;
 use crate::paths::Multipath;
 use crate::probe_command::ProbeCommand;
-use crate::session::{Config, RetryRules};
+use crate::session::{Config, LimitNames, RetryRules};
 use linerate_io::{Driver, Nanos};
 
 /// Ticks within one `path_timeout_s`, so that a timeout is noticed soon.
@@ -147,7 +147,10 @@ fn path_config(
         give_up_ns: None,
         user_timeout_ms: Some((multipath.path_timeout_s * 1000.0).ceil() as u32),
     };
-    Ok(Config { retry, ..Config::new(portal, Some(&address.target), &own, credentials)? })
+    let is_shorter = own.login_timeout_s < options.login_timeout_s;
+    let login = if is_shorter { "three times path_timeout" } else { "login_timeout_s" };
+    let limits = LimitNames { ping: "path_timeout", login };
+    Ok(Config { retry, limits, ..Config::new(portal, Some(&address.target), &own, credentials)? })
 }
 
 /// The session options of a path. A silent peer is noticed within `path_timeout_s`: a ping is sent after a third of it

@@ -1,11 +1,12 @@
 //! The probe of a LUN, command by command, and the check that two sets of replies come from the same disk.
 
-use crate::event::IoError;
+use crate::event::{IoError, Remedy};
 use crate::facts::DeviceFacts;
 use crate::probe_command::ProbeCommand;
 use crate::task::{Answer, Footprint, NewTask, Owner, Payload};
 use linerate_blame::Blame;
 use linerate_iscsi_proto::pdu::Lun;
+use linerate_scsi_proto::alua::AccessState;
 use linerate_scsi_proto::sense::code;
 
 /// A list of commands, and the facts from the replies so far.
@@ -21,11 +22,17 @@ pub(crate) struct Probe {
 pub(crate) struct Problem {
     pub(crate) blame: Blame,
     pub(crate) words: String,
+    pub(crate) remedy: Option<Remedy>,
 }
 
 impl Problem {
     pub(crate) fn new(blame: Blame, words: impl Into<String>) -> Self {
-        Self { blame, words: words.into() }
+        Self { blame, words: words.into(), remedy: None }
+    }
+
+    /// The array's ports do not serve the LUN now.
+    pub(crate) fn of_access(words: impl Into<String>) -> Self {
+        Self { remedy: Some(Remedy::AccessState), ..Self::new(Blame::Peer, words) }
     }
 }
 
@@ -58,10 +65,16 @@ impl Probe {
                 Err(Problem::new(Blame::User, NO_LUN))
             }
             Answer::Failed(IoError::CheckCondition(_)) if command.may_be_refused() => Ok(()),
-            // What is no disk need not know the command.
-            Answer::Failed(error) => Err(check_kind(&self.facts)
-                .err()
-                .unwrap_or_else(|| Problem::new(Blame::Peer, format!("{}: {error}", command.name())))),
+            Answer::Failed(error) => {
+                let words = format!("{}: {error}", command.name());
+                let is_of_access = matches!(error, IoError::CheckCondition(sense)
+                    if AccessState::from_refusal(sense).is_some());
+                if is_of_access {
+                    return Err(Problem::of_access(words));
+                }
+                // What is no disk need not know the command.
+                Err(check_kind(&self.facts).err().unwrap_or_else(|| Problem::new(Blame::Peer, words)))
+            }
         }
     }
 }
@@ -170,6 +183,20 @@ mod tests {
         let disk = failed(0);
         assert_eq!(disk.blame, Blame::Peer);
         assert!(disk.words.starts_with("READ CAPACITY (10): target: ILLEGAL REQUEST"), "{}", disk.words);
+    }
+
+    #[test]
+    fn a_port_that_does_not_serve_the_lun_now_has_a_remedy_of_its_own() {
+        for (code, remedy) in [
+            (code::PORT_IN_STANDBY, Some(Remedy::AccessState)),
+            (code::PORT_UNAVAILABLE, Some(Remedy::AccessState)),
+            (0x0401, None),
+        ] {
+            let mut probe = Probe::new(&[ProbeCommand::TestUnitReady], 0);
+            let refusal = IoError::CheckCondition(SenseCode::new(SenseKey::NotReady, code));
+            let problem = probe.on_answer(Answer::Failed(refusal), &[]).unwrap_err();
+            assert_eq!((problem.blame, problem.remedy), (Blame::Peer, remedy), "{}", problem.words);
+        }
     }
 
     #[test]

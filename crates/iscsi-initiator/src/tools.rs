@@ -2,7 +2,7 @@
 //!
 //! They own a driver and wait for all their operations. For load, use [`Initiator`].
 
-use crate::event::{Event, EventKind, Failure, IoDone, IoError, IoSink};
+use crate::event::{Event, EventKind, Failure, IoDone, IoError, IoSink, Remedy};
 use crate::facts::{DeviceFacts, DeviceId, DeviceState, SessionFacts};
 use crate::initiator::Initiator;
 use crate::open::Sharing;
@@ -170,7 +170,7 @@ fn look_at_target<D: Driver>(
     if let DeviceState::Failed(failure) = initiator.state(all) {
         info.failure = Some(failure.message.clone());
         info.blame = Some(failure.blame);
-        info.wrong_credentials = failure.wrong_credentials;
+        info.wrong_credentials = failure.remedy == Some(Remedy::Credentials);
         return Ok(info);
     }
     let mut devices = Vec::new();
@@ -379,7 +379,7 @@ pub enum ToolError {
 impl ToolError {
     /// The target refused user name or secret.
     pub fn is_wrong_credentials(&self) -> bool {
-        matches!(self, ToolError::Failed(failure) if failure.wrong_credentials)
+        matches!(self, ToolError::Failed(failure) if failure.remedy == Some(Remedy::Credentials))
     }
 
     /// Whose fault it is.

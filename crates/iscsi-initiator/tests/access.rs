@@ -9,11 +9,12 @@ mod rig;
 use fake::{Fake, is};
 use linerate_io::Driver;
 use linerate_iscsi_initiator::{
-    DeviceState, EventKind, IoOp, MultipathOptions, PathCounters, PathState, Policy, ReadInto, SessionOptions,
+    DeviceState, EventKind, IoOp, MultipathOptions, PathCounters, PathSpec, PathState, Policy, ReadInto,
+    Remedy, SessionOptions,
 };
 use linerate_iscsi_proto::pdu::{AsyncEvent, AsyncMessage, Lun, Request, Response};
 use rig::relay::Mode;
-use rig::{Rig, SECOND, array, is_failure, multipath, two};
+use rig::{IQN, Rig, SECOND, array, array_with, is_failure, multipath, two};
 
 #[test]
 fn access_states_are_followed_while_io_goes_on() {
@@ -60,6 +61,18 @@ fn a_path_that_was_never_active_is_checked_before_it_is_used() {
     rig.succeeded();
     assert_eq!(rig.in_use(), [1]);
     assert_eq!(rig.value(5), 3);
+}
+
+#[test]
+fn a_device_whose_only_path_is_in_standby_says_so() {
+    let array = array_with("one", &serde_json::json!({ "address": "127.0.0.1:0", "group": 2 }), "standby");
+    let (portal, session) =
+        (array.portals()[1], SessionOptions { login_timeout_s: 0.5, ..Default::default() });
+    let specs = [PathSpec::named("only")];
+    let rig = Rig::at_with(&multipath(Policy::FailoverOnly), &specs, IQN, portal, &session);
+    let DeviceState::Failed(failure) = rig.initiator.state(rig.device) else { panic!("it opened") };
+    assert!(failure.message.contains("its only path is not active (ALUA): only (standby)"), "{failure}");
+    assert_eq!(failure.remedy, Some(Remedy::AccessState));
 }
 
 #[test]

@@ -67,6 +67,9 @@ fn a_silent_path_is_found_in_time_and_its_io_is_done_elsewhere() {
     let requeued: u64 = rig.counters().iter().map(|counters| counters.requeued).sum();
     assert_eq!(requeued, 16, "every second one, once");
     assert!(rig.has(is_failure(0)) && !rig.has(is_failure(1)));
+    // The key that the user sets; the session's own times follow from it.
+    let names = |kind: &EventKind, words| matches!(kind, EventKind::PathFailed { reason, .. } if reason.contains(words));
+    assert!(rig.has(|kind| names(kind, "a ping within path_timeout")), "{:?}", rig.heard.events);
     assert!(rig.has(|kind| matches!(kind, EventKind::FailoverDone { path: 0, to: 1, .. })));
     assert_eq!(rig.in_use(), [1]);
     rig.relays[0].set(Mode::Pass);

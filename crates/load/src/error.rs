@@ -79,6 +79,14 @@ pub enum RunError {
         /// The target's answer.
         message: String,
     },
+    /// The array is up, and its ports do not serve the volume now (ALUA).
+    #[error("volume {volume}: {message}")]
+    NotActive {
+        /// Name of the volume.
+        volume: String,
+        /// Which access states the ports have.
+        message: String,
+    },
     /// A block does not contain the data that was written to it.
     #[error("volume {volume}: wrong data: {message}")]
     Miscompare {
@@ -116,7 +124,7 @@ impl RunError {
             Self::Spec(_) | Self::Credentials { .. } => Blame::User,
             Self::Volume { blame, .. } | Self::Share { blame, .. } => *blame,
             Self::NoWrite { refusal, .. } => refusal.blame(),
-            Self::Miscompare { .. } => Blame::Peer,
+            Self::Miscompare { .. } | Self::NotActive { .. } => Blame::Peer,
             Self::Host(_) => Blame::Host,
             Self::Internal(_) => Blame::Us,
         }

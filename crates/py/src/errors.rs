@@ -101,6 +101,10 @@ pub(crate) fn run_error(error: &RunError) -> PyErr {
             "see whether another host writes to this volume while it is verified; if none does, suspect the storage"
         }
         _ if matches!(error, RunError::Credentials { .. }) => WRONG_CREDENTIALS,
+        _ if matches!(error, RunError::NotActive { .. }) => {
+            "the array is up, and this port does not serve the LUN now: take a path to one that is active, or have the \
+             array make this one active (an array of Linerate: `linerate array set-access`)"
+        }
         _ if matches!(error, RunError::Spec(SpecError::Value { key, .. }) if key == "cpus") => {
             "name CPUs that this process may use (`taskset -p $$` shows them), or leave --cpus out"
         }

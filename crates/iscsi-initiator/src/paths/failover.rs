@@ -9,7 +9,6 @@ use crate::facts::{DeviceState, PathState, SessionId};
 use crate::probe::Problem;
 use crate::session::{Loss, LossReason, Via};
 use crate::sessions::Sessions;
-use linerate_blame::Blame;
 
 impl Multipath {
     /// A path's connection is lost.
@@ -132,10 +131,24 @@ impl Multipath {
     }
 
     fn lose_last_path<S: IoSink>(&mut self, cx: &mut PathContext<'_, S>) {
-        let failure = self.paths.iter().find_map(|path| path.failure.clone()).unwrap_or_else(|| {
-            self.device.failure(&Problem::new(Blame::Peer, "none of its paths is active (ALUA)"))
-        });
+        let failure = self
+            .paths
+            .iter()
+            .find_map(|path| path.failure.clone())
+            .unwrap_or_else(|| self.device.failure(&Problem::of_access(self.inactive_words())));
         self.lose(failure, self.rules.gone_error(), cx);
+    }
+
+    /// Which access states the array reports for the paths, none of which is active.
+    fn inactive_words(&self) -> String {
+        let words = |path: &Path| format!("{} ({})", path.name, path.state().word());
+        match &self.paths[..] {
+            [only] => format!("its only path is not active (ALUA): {}", words(only)),
+            all => {
+                let each: Vec<String> = all.iter().map(words).collect();
+                format!("none of its paths is active (ALUA): {}", each.join(", "))
+            }
+        }
     }
 
     /// Fails the device.

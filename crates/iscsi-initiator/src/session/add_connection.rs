@@ -116,7 +116,8 @@ impl Session {
         }
         for connection in self.connections.extract_if(.., |connection| !connection.is_full()) {
             driver.close(connection.stream);
-            self.further.missing = Some(format!("{} did not answer within login_timeout_s", connection.peer));
+            let limit = self.config.limits.login;
+            self.further.missing = Some(format!("{} did not answer within {limit}", connection.peer));
         }
         self.begin_when_complete(now, cx);
         true

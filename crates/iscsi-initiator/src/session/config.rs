@@ -20,6 +20,7 @@ pub(crate) struct Config {
     /// Names, offers and secrets; the ISID belongs to the session.
     pub(crate) login: InitiatorConfig,
     pub(crate) retry: RetryRules,
+    pub(crate) limits: LimitNames,
     /// Portals of further connections, in turn; empty: the portal of the first one.
     pub(crate) connection_portals: Vec<PortalAddress>,
 }
@@ -36,6 +37,20 @@ pub(crate) struct RetryRules {
     pub(crate) give_up_ns: Option<Nanos>,
     /// `TCP_USER_TIMEOUT`.
     pub(crate) user_timeout_ms: Option<u32>,
+}
+
+/// The times of a session as messages name them: by the keys with which the user sets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitNames {
+    /// For the answer to a ping.
+    pub(crate) ping: &'static str,
+    /// For a login.
+    pub(crate) login: &'static str,
+}
+
+impl LimitNames {
+    /// Those of a session that is no path.
+    const OWN: Self = Self { ping: "ping_timeout_s", login: "login_timeout_s" };
 }
 
 impl Config {
@@ -66,7 +81,8 @@ impl Config {
             user_timeout_ms: None,
         };
         let (portal, connection_portals) = (portal.clone(), options.connection_portals.clone());
-        Ok(Self { portal, options: options.clone(), login, retry, connection_portals })
+        let limits = LimitNames::OWN;
+        Ok(Self { portal, options: options.clone(), login, retry, limits, connection_portals })
     }
 
     pub(crate) fn is_discovery(&self) -> bool {

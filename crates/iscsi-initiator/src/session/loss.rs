@@ -1,6 +1,6 @@
 //! Why a connection is lost, and whose fault that is.
 
-use crate::event::Failure;
+use crate::event::{Failure, Remedy};
 use crate::options::address::{AddressError, PortalAddress};
 use linerate_blame::Blame;
 use linerate_iscsi_proto::frame::FrameError;
@@ -58,6 +58,12 @@ pub(crate) enum LossReason {
     /// No answer came in time (peer or network).
     #[error("{0}")]
     Silence(&'static str),
+    /// No answer to a ping within the time of this key (peer or network).
+    #[error("the target did not answer a ping within {0}")]
+    NoPing(&'static str),
+    /// The login took longer than the time of this key (peer or network).
+    #[error("the login was not finished within {0}")]
+    NoLogin(&'static str),
     /// The target closed the connection (peer).
     #[error("target announced: {0}")]
     Dismissed(&'static str),
@@ -103,7 +109,8 @@ impl LossReason {
         let what = match self {
             LossReason::Closed { .. } => "it closed the connection".to_owned(),
             LossReason::Broken { error, .. } => format!("the connection broke: {error}"),
-            LossReason::Silence(_) => format!("no answer came within {limit_s} s (login_timeout_s)"),
+            LossReason::Silence(_) => format!("no answer came within {limit_s} s"),
+            LossReason::NoLogin(key) => format!("no answer came within {limit_s} s ({key})"),
             LossReason::Text => self.to_string(),
             LossReason::Frame(_) | LossReason::Pdu(_) | LossReason::Protocol(_) => {
                 format!("it sent something else than a login response ({self})")
@@ -138,12 +145,13 @@ impl LossReason {
     /// As a failure of the session to `portal`.
     pub(super) fn failure(&self, portal: &PortalAddress, target: &str) -> Failure {
         let place = if target.is_empty() { portal.to_string() } else { format!("{target} at {portal}") };
-        let wrong_credentials = matches!(
+        let is_of_credentials = matches!(
             self,
             LossReason::Login(
                 LoginFailure::Refused(LoginStatus::AUTHENTICATION_FAILED) | LoginFailure::NotAuthentic(_)
             )
         );
-        Failure { blame: self.blame(), message: format!("{place}: {self}"), wrong_credentials }
+        let remedy = is_of_credentials.then_some(Remedy::Credentials);
+        Failure { blame: self.blame(), message: format!("{place}: {self}"), remedy }
     }
 }

@@ -48,7 +48,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use tasks::{Stage, Task, TaskIndex, TaskTable};
 
-pub(crate) use config::{Config, RetryRules};
+pub(crate) use config::{Config, LimitNames, RetryRules};
 pub use connection::ConnectionCounters;
 pub use events::Random;
 pub(crate) use events::{Context, Loss, Returned, ReturnedFrom, SessionEvent};

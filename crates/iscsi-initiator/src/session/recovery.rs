@@ -295,7 +295,7 @@ impl Session {
         let late = now >= self.recovery.login_deadline && !self.continue_without_missing(driver, now, cx);
         let verdict = match self.state {
             State::Connecting | State::LoggingIn if late => {
-                Err(LossReason::Silence("the login was not finished within login_timeout_s"))
+                Err(LossReason::NoLogin(self.config.limits.login))
             }
             State::Waiting => return self.retry_when_due(driver, now, cx),
             State::Ready | State::Draining | State::LoggingOut => self.check_tasks(now, cx),
@@ -337,9 +337,7 @@ impl Session {
                 (_, Stage::BackedOff) => cx.wake_at = cx.wake_at.min(task.due),
                 // Any byte shows that the target works; its answer may be behind a long queue.
                 (Owner::Ping, Stage::Sent) if age.min(silent_ns(usize::from(task.connection))) >= ping_ns => {
-                    return Err(LossReason::Silence(
-                        "the target did not answer a ping within ping_timeout_s",
-                    ));
+                    return Err(LossReason::NoPing(self.config.limits.ping));
                 }
                 (Owner::Abort { .. }, Stage::Sent) if age >= ping_ns => {
                     return Err(LossReason::Silence("a command timed out and its abort was not answered"));

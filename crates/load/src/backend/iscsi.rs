@@ -178,7 +178,7 @@ impl<D: Driver> Backend<D> for Iscsi {
         let device = self.devices[opened.unit as usize];
         if let DeviceState::Failed(failure) = self.initiator.state(device) {
             let error = OpenError::new(failure.blame, failure.message.clone());
-            return Err(OpenError { wrong_credentials: failure.wrong_credentials, ..error });
+            return Err(OpenError { remedy: failure.remedy, ..error });
         }
         let facts = self.initiator.facts(device);
         Ok(OpenedVolume {

@@ -24,7 +24,7 @@ use crate::{
 };
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Seg};
-use linerate_iscsi_initiator::{IoError, SenseKey, sense_code};
+use linerate_iscsi_initiator::{IoError, Remedy, SenseKey, sense_code};
 use linerate_smb::{SmbIoError, SmbRefusal};
 use std::{collections::BTreeMap, fmt, io};
 
@@ -273,8 +273,8 @@ pub(crate) trait Backend<D: Driver> {
 pub(crate) struct OpenError {
     pub(crate) message: String,
     pub(crate) blame: Blame,
-    /// User name or secret were refused.
-    pub(crate) wrong_credentials: bool,
+    /// What can be done about an array that is up.
+    pub(crate) remedy: Option<Remedy>,
     /// What the server of a share refused.
     pub(crate) refusal: Option<SmbRefusal>,
     /// It does not exist.
@@ -285,7 +285,7 @@ impl OpenError {
     /// An error with its blame.
     pub(crate) fn new(blame: Blame, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { message, blame, wrong_credentials: false, refusal: None, is_missing: false }
+        Self { message, blame, remedy: None, refusal: None, is_missing: false }
     }
 }
 

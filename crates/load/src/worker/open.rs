@@ -32,6 +32,7 @@ use crate::{
 };
 use linerate_blame::Blame;
 use linerate_io::{Driver, Nanos, WaitMode, Waiter};
+use linerate_iscsi_initiator::Remedy;
 use std::{
     collections::{BTreeMap, BinaryHeap},
     ops::Range,
@@ -374,10 +375,11 @@ fn user(message: String) -> OpenError {
 /// The run's error for a volume that could not be opened.
 pub(crate) fn failed(volume: &VolumeSpec, error: OpenError) -> RunError {
     let (volume, message) = (volume.name.clone(), error.message);
-    if error.wrong_credentials {
-        return RunError::Credentials { volume, message };
+    match error.remedy {
+        Some(Remedy::Credentials) => RunError::Credentials { volume, message },
+        Some(Remedy::AccessState) => RunError::NotActive { volume, message },
+        None => RunError::of_volume(volume, message, error.blame, error.refusal),
     }
-    RunError::of_volume(volume, message, error.blame, error.refusal)
 }
 
 /// Bytes of the device that the run uses.
