@@ -356,6 +356,37 @@ fn missing_files_are_not_made_anew() {
 }
 
 #[test]
+fn disks_that_an_array_uses_have_a_state_of_their_own() {
+    let lab = Lab::new();
+    let states = |found: &Inspection| found.storage.disks.iter().map(|disk| disk.state).collect::<Vec<_>>();
+    let held = fs::File::open(lab.path(3)).unwrap();
+    held.lock().unwrap();
+    let found = lab.inspect();
+    assert_eq!(states(&found)[..], [[DiskState::Online; 3].as_slice(), &[DiskState::InUse]].concat());
+    let words = |about: &str| {
+        found.findings.iter().filter(|one| one.about == about).map(|one| one.text.clone()).collect::<String>()
+    };
+    assert!(
+        words("disk d3").starts_with("is not looked at: an array that serves uses"),
+        "{:?}",
+        found.findings
+    );
+    assert_eq!(words("RAID set r0"), "", "it serves with all of its members");
+    let members: Vec<fs::File> = (0..2).map(|disk| fs::File::open(lab.path(disk)).unwrap()).collect();
+    members.iter().for_each(|file| file.lock().unwrap());
+    fs::remove_file(lab.path(2)).unwrap();
+    let found = lab.inspect();
+    assert_eq!(
+        states(&found),
+        [DiskState::InUse, DiskState::InUse, DiskState::Missing, DiskState::InUse],
+        "{:?}",
+        found.findings
+    );
+    assert_eq!(serde_json::to_value(DiskState::InUse).unwrap(), "in_use");
+    assert!(found.findings.iter().all(|finding| finding.severity == Severity::Note), "{:?}", found.findings);
+}
+
+#[test]
 fn a_new_spare_is_made_and_a_missing_one_is_not() {
     let mut lab = Lab::new();
     let status = lab.open().unwrap();

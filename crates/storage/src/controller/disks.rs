@@ -40,16 +40,14 @@ struct Entry {
     spec: DiskSpec,
     disk: Option<Rc<dyn Disk>>,
     file: Option<FileDisk>,
-    /// Its state and RAID set, where the set does not report them.
+    /// Its state and RAID set, where the set does not report them; always there without a disk.
     state: Option<(DiskState, Option<String>)>,
 }
 
-/// Why a disk is missing.
-pub(super) enum Absence {
-    /// There is no such file.
-    NoFile,
-    /// An array that serves uses it.
-    InUse,
+impl Entry {
+    fn is_in_use(&self) -> bool {
+        self.disk.is_none() && matches!(self.state, Some((DiskState::InUse, _)))
+    }
 }
 
 impl DiskTable {
@@ -66,37 +64,42 @@ impl DiskTable {
         for spec in specs {
             let entry = match disk_table.open_one(&spec, false).await {
                 Ok((disk, file)) => Entry { spec, disk: Some(disk), file, state: None },
-                Err(StorageError::Open { error, .. }) if is_absence(&error, is_looking) => {
-                    Entry { spec, disk: None, file: None, state: Some((DiskState::Missing, None)) }
+                Err(error) => {
+                    let StorageError::Open { error: reason, .. } = &error else { return Err(error) };
+                    let Some(state) = absence(reason, is_looking) else { return Err(error) };
+                    Entry { spec, disk: None, file: None, state: Some((state, None)) }
                 }
-                Err(error) => return Err(error),
             };
             disk_table.disks.borrow_mut().push(entry);
         }
         Ok(disk_table)
     }
 
-    /// Names of missing disks.
+    /// Names of disks that are missing or in use.
     pub(super) fn absent(&self) -> Vec<String> {
         let disks = self.disks.borrow();
         disks.iter().filter(|one| one.disk.is_none()).map(|one| one.spec.name.clone()).collect()
     }
 
-    /// Whether and why a disk is missing.
-    pub(super) fn absence(&self, name: &str) -> Option<Absence> {
+    /// Whether a disk is missing or in use.
+    pub(super) fn is_absent(&self, name: &str) -> bool {
         let disks = self.disks.borrow();
-        let entry = disks.iter().find(|entry| entry.spec.name == name && entry.disk.is_none())?;
-        let is_there = entry.spec.path.as_ref().is_some_and(|path| Path::new(path).exists());
-        Some(if is_there { Absence::InUse } else { Absence::NoFile })
+        disks.iter().any(|entry| entry.spec.name == name && entry.disk.is_none())
     }
 
-    /// Why a disk is missing, in words.
+    /// Whether an inspection left a disk alone, as an array that serves uses it.
+    pub(super) fn is_in_use(&self, name: &str) -> bool {
+        let disks = self.disks.borrow();
+        disks.iter().any(|entry| entry.spec.name == name && entry.is_in_use())
+    }
+
+    /// Why a disk is not there, in words.
     pub(super) fn why_absent(&self, name: &str) -> String {
         let path = self.path_of(name).unwrap_or_default();
-        match self.absence(name) {
-            Some(Absence::InUse) => format!("an array that serves uses {path}"),
-            _ => space::absence(Path::new(&path)),
+        if self.is_in_use(name) {
+            return format!("an array that serves uses {path}");
         }
+        space::absence(Path::new(&path))
     }
 
     /// The path of a file disk.
@@ -223,7 +226,10 @@ impl DiskTable {
     /// Records that a RAID set works without one of its configured disks.
     pub(super) fn leave_out(&self, name: &str, set: &str) {
         if let Some(entry) = self.disks.borrow_mut().iter_mut().find(|one| one.spec.name == name) {
-            let state = if entry.disk.is_some() { DiskState::Out } else { DiskState::Missing };
+            let state = match entry.state {
+                Some((state, _)) if entry.disk.is_none() => state,
+                _ => DiskState::Out,
+            };
             entry.state = Some((state, Some(set.to_owned())));
         }
     }
@@ -246,7 +252,8 @@ impl DiskTable {
             let place = places.iter().find(|place| place.disk == entry.spec.name);
             let (state, set) = match (place, &entry.state) {
                 (Some(place), _) if entry.disk.is_some() => (place.state, Some(place.set.clone())),
-                (Some(place), _) => (DiskState::Missing, Some(place.set.clone())),
+                (Some(place), Some((state, _))) => (*state, Some(place.set.clone())),
+                (Some(place), None) => (DiskState::Missing, Some(place.set.clone())),
                 (None, Some((state, set))) => (*state, set.clone()),
                 (None, None) => (DiskState::Online, None),
             };
@@ -346,12 +353,12 @@ impl DiskTable {
     }
 }
 
-/// Whether the file is missing, or in use while it is only inspected.
-fn is_absence(error: &io::Error, is_looking: bool) -> bool {
+/// The state of a disk whose file is missing, or in use while it is only inspected; None: the error is another one.
+fn absence(error: &io::Error, is_looking: bool) -> Option<DiskState> {
     match error.kind() {
-        io::ErrorKind::NotFound => true,
-        io::ErrorKind::WouldBlock => is_looking,
-        _ => false,
+        io::ErrorKind::NotFound => Some(DiskState::Missing),
+        io::ErrorKind::WouldBlock if is_looking => Some(DiskState::InUse),
+        _ => None,
     }
 }
 

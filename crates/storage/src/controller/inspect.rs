@@ -6,7 +6,7 @@ use super::{
     assembly::{Assembly, Finding, Findings, Severity, Verdict},
     check,
     config::StorageConfig,
-    disks::{Absence, DiskTable},
+    disks::DiskTable,
     error::StorageError,
     open_pool,
     pools::PoolEntry,
@@ -48,9 +48,11 @@ async fn look(runtime: Runtime, files: Files, config: StorageConfig) -> Result<I
     let (mut sets, mut entries) = (Vec::new(), Vec::new());
     for spec in raid_sets {
         let about = format!("RAID set {}", spec.name);
-        let used = spec.disks.iter().filter(|name| matches!(disk_table.absence(name), Some(Absence::InUse)));
-        if let Some(disk) = used.into_iter().next() {
+        if let Some(disk) = spec.disks.iter().find(|name| disk_table.is_in_use(name)) {
             findings.note(about, format!("is not looked at: {}", disk_table.why_absent(disk)));
+            for disk in spec.disks.iter().chain(&spec.spares).filter(|name| disk_table.is_in_use(name)) {
+                disk_table.leave_out(disk, &spec.name);
+            }
             continue;
         }
         match assembly.judge(&spec).await {
@@ -74,6 +76,11 @@ async fn look(runtime: Runtime, files: Files, config: StorageConfig) -> Result<I
         }
     }
     let storage = status(&disk_table, &sets, &entries);
+    for disk in storage.disks.iter().filter(|disk| disk.state == DiskState::InUse && disk.raid_set.is_none())
+    {
+        let why = disk_table.why_absent(&disk.name);
+        findings.note(format!("disk {}", disk.name), format!("is not looked at: {why}"));
+    }
     judge(&disk_table, &storage, &findings);
     Ok(Inspection { findings: once(findings.take()), storage })
 }

@@ -75,6 +75,8 @@ pub enum DiskState {
     Rebuilding,
     /// Its RAID set does not use it: it failed or was replaced before this start, or holds something else.
     Out,
+    /// An inspection found that an array that serves uses it, and left it alone.
+    InUse,
 }
 
 /// A RAID set.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linerate.cli.array.portals import strange_portals
 from linerate.cli.array.reach import Json
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def check(
     """Check an array file and its disks without serving them, and without changing anything.
 
     Exit code 0: all is well. 1: something needs care, or keeps the array from starting. 2: the file is wrong.
+    A portal that this host lacks needs care, but not in a file for another host.
     """
     from linerate import _core
     from linerate.array import load_array_file
@@ -33,29 +35,20 @@ def check(
     config = load_array_file(file)
     record = load(file)
     found = _core.Array.inspect(seam_json(config, record))
-    findings = [*found["findings"], *_files(config, record.volumes)]
+    portals = [_finding("care", f"portal {place}", text) for place, text in strange_portals(config, file)]
+    findings = [*found["findings"], *_files(config, record.volumes), *portals]
     is_fine = all(finding["severity"] == "note" for finding in findings)
-    in_use = _in_use(config, findings)
-    for disk in found["storage"]["disks"]:
-        if disk["name"] in in_use and disk["state"] == "missing" and Path(disk["path"] or "").exists():
-            disk["state"] = "in use"
     if json:
         report = {"schema": SCHEMA, "fine": is_fine, "findings": findings, "storage": found["storage"]}
         typer.echo(dumps(report))
     else:
         for line in (*_facts(found["storage"]), *map(_line, findings)):
             typer.echo(line)
-        fine = "the rest is well; `linerate array show` has what serves" if in_use else "all is well"
+        is_serving = any(disk["state"] == "in_use" for disk in found["storage"]["disks"])
+        fine = "the rest is well; `linerate array show` has what serves" if is_serving else "all is well"
         typer.echo(f"{file}: {fine if is_fine else 'see above'}")
     if not is_fine:
         raise typer.Exit(1)
-
-
-def _in_use(config: ArrayConfig, findings: list[dict[str, str]]) -> set[str]:
-    """Disks of the RAID sets that were not looked at because an array that serves uses them."""
-    sets = {finding["about"] for finding in findings if "an array that serves uses" in finding["text"]}
-    used = [one for one in config.storage.resolved().raid_sets if f"RAID set {one.name}" in sets]
-    return {name for one in used for name in (*one.disks, *one.spares)}
 
 
 def _files(config: ArrayConfig, served: dict[str, str]) -> list[dict[str, str]]:
@@ -97,7 +90,8 @@ def _facts(storage: dict[str, Any]) -> list[str]:
         size = size_text(disk["size_bytes"]) if disk["size_bytes"] else "-"
         kept = disk["path"] or "memory"
         sparse = ", sparse" if disk["sparse"] else ""
-        lines.append(f"disk     {disk['name']:<8} {disk['state']:<10} {size:>10}  {kept}{sparse}")
+        state = disk["state"].replace("_", " ")
+        lines.append(f"disk     {disk['name']:<8} {state:<10} {size:>10}  {kept}{sparse}")
     for one in storage["raid_sets"]:
         level = one["level"].upper().replace("RAID", "RAID ")
         newest = ", ".join(map(str, one["generations"]))

@@ -58,7 +58,7 @@ impl Assembly<'_> {
             .disks
             .iter()
             .chain(&spec.spares)
-            .filter(|name| self.disk_table.absence(name).is_some())
+            .filter(|name| self.disk_table.is_absent(name))
             .cloned()
             .collect();
         let known = self.served.raid_sets.get(&spec.name);
@@ -146,7 +146,8 @@ impl Assembly<'_> {
         };
         let (new, absent): (Vec<&String>, Vec<&String>) = absent.iter().partition(is_new);
         for name in absent {
-            let text = format!("is missing: {}", self.disk_table.why_absent(name));
+            let what = if self.disk_table.is_in_use(name) { "is not looked at" } else { "is missing" };
+            let text = format!("{what}: {}", self.disk_table.why_absent(name));
             self.findings.care(format!("disk {name}"), text);
             self.disk_table.leave_out(name, &spec.name);
         }
