@@ -166,6 +166,26 @@ def check_volumes(config: ArrayConfig, record: ArrayRecord, create: tuple[str, .
             )
 
 
+def check_names(config: ArrayConfig, create: tuple[str, ...]) -> None:
+    """Refuses to create again what the array file does not have, or not by itself. Raises UserError."""
+    storage = config.storage.resolved()
+    parts = (*storage.raid_sets, *storage.pools)
+    known = [*(part.name for part in parts), *_file_volumes(config)]
+    accepted = {*known, *(disk.name for disk in storage.disks)}
+    for name in create:
+        if name in accepted:
+            continue
+        if pool := _pools_of_volumes(config).get(name):
+            raise UserError(
+                f"--create {name}: this volume is in pool {pool}, which can be created again as a whole",
+                f"`linerate array delete {name}` deletes the volume alone; the whole pool: --create {pool}",
+            )
+        raise UserError(
+            f"--create {name}: the array file has no RAID set, pool or volume in a file of this name",
+            f"it has: {', '.join(known)}" if known else "it has none of them: leave --create out",
+        )
+
+
 def absence(path: Path) -> str:
     """Why there may be no file of that name."""
     if not path.parent.is_dir():
@@ -192,6 +212,11 @@ def _file_volumes(config: ArrayConfig) -> dict[str, str]:
         for volume in target.volumes
         if volume.kind == "file" and volume.path is not None
     }
+
+
+def _pools_of_volumes(config: ArrayConfig) -> dict[str, str]:
+    volumes = (volume for target in config.targets for volume in target.volumes if volume.kind == "pool")
+    return {volume.name: volume.pool or config.storage.pools[0].name for volume in volumes}
 
 
 class RecordWriter:

@@ -130,6 +130,26 @@ def test_a_set_without_superblocks_is_created_only_by_its_name(served_once: Path
         assert session.read(1, 0, len(PATTERN)).data == PATTERN
 
 
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("nosuch", "has no RAID set, pool or volume in a file of this name", "it has: r0, p0, f0"),
+        ("v0", "this volume is in pool p0", "`linerate array delete v0` deletes the volume alone"),
+    ],
+)
+def test_what_cannot_be_created_again_is_said_before_it_is_asked(
+    tmp_path: Path, name: str, message: str, hint: str
+) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text(ARRAY, "ascii")
+    done = linerate("array", "serve", file, "--create", name)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert hint in done.stderr
+    assert "--yes" not in done.stderr
+    assert not (tmp_path / "disks").exists()
+
+
 @pytest.mark.long
 def test_a_file_volume_is_created_only_by_its_name(served_once: Path) -> None:
     (served_once / "volumes" / "f0.img").unlink()

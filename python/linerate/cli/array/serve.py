@@ -77,8 +77,7 @@ def serve(
     _keep_standard_files()
     config = load_array_file(file)
     partnership = Partnership.of(config)
-    if names := tuple(create or ()):
-        confirm(f"Everything on {', '.join(names)} is lost. Create it again?", yes)
+    names = _to_create(config, create, yes)
     last = record.load(file)
     record.check_volumes(config, last, names)
     signals = ending_signals()
@@ -99,6 +98,17 @@ def serve(
             array.stop()
             log.report("info", "array_stopped", "the array has stopped", name=config.name)
     typer.echo(dumps({"schema": SCHEMA, "stats": stats}) if json else "stopped")
+
+
+def _to_create(config: ArrayConfig, create: list[str] | None, yes: bool) -> tuple[str, ...]:
+    """What is created again, with the consent of the user. Raises UserError."""
+    from linerate.array import record
+
+    if names := tuple(create or ()):
+        record.check_names(config, names)
+        confirm(f"Everything on {', '.join(names)} is lost. Create it again?", yes)
+        return names
+    return ()
 
 
 def _await(signals: SimpleQueue[int], *, page: bool, json: bool) -> None:
