@@ -139,13 +139,13 @@ def test_the_array_is_answered_in_the_words_of_the_command_line() -> None:
 
 
 def test_work_is_waited_for(served: Served) -> None:
-    """The array says that it is done the third time that it is asked."""
+    """The array says that it is done the third time that it is asked, after one time for its disks."""
     array, _ = served
     looks, plain = [0], array.stats
 
     def stats() -> dict[str, object]:
         looks[0] += 1
-        if looks[0] > 3:
+        if looks[0] > 4:
             array.task = None
             array.states["n"] = "online"
         return plain()
@@ -167,6 +167,19 @@ def test_a_disk_of_files_is_not_replaced_by_memory(served: Served) -> None:
     assert "--path FILE" in done.stderr
     done = _array("replace-disk", "d3", "n", "--no-wait", "--path", "/srv/d0.img")
     assert (done.returncode, "/srv/d0.img is the disk d0 of r0" in done.stderr) == (2, True)
+    assert not array.commands
+
+
+def test_the_disk_of_another_raid_set_of_the_array_is_named(served: Served, tmp_path: Path) -> None:
+    array, _ = served
+    (tmp_path / "d8.img").touch()
+    (tmp_path / "link.img").symlink_to("d8.img")
+    array.paths, array.unused = {"d3": "/srv/d3.img", "d8": str(tmp_path / "d8.img")}, {"d8"}
+    done = _array("replace-disk", "d3", "n", "--no-wait", "--path", str(tmp_path / "link.img"))
+    assert (done.returncode, "link.img is the disk d8 in no RAID set, in this array" in done.stderr) == (
+        2,
+        True,
+    )
     assert not array.commands
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from linerate.array.config import AluaChange, ArrayChange, ArrayConfig
@@ -16,11 +17,13 @@ from linerate.array.control.commands import (
     Forget,
     Promote,
     Rejoin,
+    ReplaceDisk,
     Replicate,
     SetAccess,
     Snapshot,
     parse_command,
 )
+from linerate.array.storage import DiskConfig
 from linerate.errors import UserError
 
 HELLO_VERB = "hello"
@@ -154,6 +157,9 @@ class ControlService:
                 case CreateVolume() | Clone():
                     self._check_is_new(command.name)
                     return self._manage(command)
+                case ReplaceDisk():
+                    self._check_is_free(command.new)
+                    return self._manage(command)
                 case Snapshot():
                     self._check_one_pool(command.volumes)
                     return self._manage(command)
@@ -174,6 +180,20 @@ class ControlService:
                 if volume.name == name and volume.kind != "pool":
                     message = f'there is a volume "{name}" already, LUN {volume.lun} of {target.name}'
                     raise UserError(message, "choose another name")
+
+    def _check_is_free(self, disk: DiskConfig) -> None:
+        # The engine that replaces it does not know the disks of others, and a locked file does not say whose it is.
+        users = {
+            volume.path: f"the volume {volume.name}"
+            for target in self._config.targets
+            for volume in target.volumes
+        }
+        for other in (self._array.stats().get("storage") or {}).get("disks", ()):
+            of_set = f"of {other['raid_set']}" if other.get("raid_set") else "in no RAID set"
+            users[other.get("path")] = f"the disk {other['name']} {of_set}"
+        for path, user in users.items():
+            if disk.path and path and _are_same(Path(disk.path), Path(path)):
+                raise UserError(f"{disk.path} is {user}, in this array", "name another file or device")
 
     def _check_one_pool(self, names: tuple[str, ...]) -> None:
         # The data plane looks for all of them in the pool of the first one.
@@ -203,6 +223,14 @@ class ControlService:
         asked = {**fields, "verb": verb, "partner": caller.partner, "pair": caller.pair}
         reply: dict[str, Any] = json.loads(self._array.manage(json.dumps(asked)))
         return reply
+
+
+def _are_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file or device, as far as there is one."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return one == other
 
 
 _MAY_USE = f"partners may use: {', '.join(PARTNER_VERBS)}"

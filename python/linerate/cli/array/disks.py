@@ -79,8 +79,6 @@ def replace_disk(
             f"{new} would be in memory, and {raid_set} is kept in files: it would be empty after the next start",
             "name a file or block device for it: --path FILE",
         )
-    if path is not None and (user := next((o for o in members if o.path == str(path.absolute())), None)):
-        raise UserError(f"{path} is the disk {user.name} of {raid_set}", "name another file or device")
     coming = {
         "name": new,
         "kind": "memory" if path is None else "file",
