@@ -67,8 +67,13 @@ def load_array_file(path: Path, *, secrets: bool = True) -> ArrayConfig:
 
     Without `secrets`, files and variables that hold some need not be there yet; the array is not fit to be served.
     """
+    return parse_array_text(read_array_text(path), name=str(path), folder=path.parent, secrets=secrets)
+
+
+def read_array_text(path: Path) -> str:
+    """The text of an array file. Raises UserError."""
     try:
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except OSError as error:
         raise UserError(
             f"{path}: {error.strerror or error}",
@@ -76,7 +81,6 @@ def load_array_file(path: Path, *, secrets: bool = True) -> ArrayConfig:
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not a text file", "an array file is TOML in UTF-8") from error
-    return parse_array_text(text, name=str(path), folder=path.parent, secrets=secrets)
 
 
 def parse_array_text(

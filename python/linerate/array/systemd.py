@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.array.credentials import SECRET_KEYS
-from linerate.array.file import load_array_file
+from linerate.array.file import parse_array_text, read_array_text
 from linerate.errors import UserError, quote
 
 OPEN_FILES = 65536
@@ -36,8 +36,9 @@ def notify(state: str) -> bool:
 def unit_text(file: Path, user: str = "root") -> str:
     """A unit that serves an array file as a user. Raises UserError for a wrong file, or a user that there is not."""
     file = file.absolute()
-    name = load_array_file(file, secrets=False).name
-    raw = tomllib.loads(file.read_text("utf-8"))
+    text = read_array_text(file)
+    name = parse_array_text(text, name=str(file), folder=file.parent, secrets=False).name
+    raw = tomllib.loads(text)
     folders = sorted({str(path.parent) for path in _written(raw, file.parent)})
     unit = f"linerate-{name}.service"
     command = [sys.executable, "-m", "linerate.cli", "array", "serve", str(file)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,15 @@ def test_the_manager_is_told(is_abstract: bool, tmp_path: Path, monkeypatch: pyt
     assert not notify("READY=1"), "it is gone"
     monkeypatch.delenv("NOTIFY_SOCKET")
     assert notify("READY=1"), "no manager has to be told"
+
+
+def test_a_file_that_can_be_read_once_makes_a_unit(tmp_path: Path) -> None:
+    pipe = tmp_path / "lab.toml"
+    os.mkfifo(pipe)
+    text = 'name = "once"\n[[targets]]\nname = "iqn.2026-11.lab.linerate:once"\n'
+    text += '[[targets.volumes]]\nlun = 0\nname = "v"\nkind = "file"\npath = "v/v.img"\nsize = "1m"\n'
+    writer = threading.Thread(target=pipe.write_text, args=(text,), daemon=True)
+    writer.start()
+    unit = unit_text(pipe)
+    writer.join(10)
+    assert f"ReadWritePaths={tmp_path}/v" in unit.splitlines()
