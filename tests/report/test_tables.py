@@ -124,6 +124,17 @@ def test_a_comparison_tells_ratio_and_difference(tmp_path: Path) -> None:
     assert "is not judged" in text
 
 
+def test_a_comparison_on_a_narrow_terminal_is_no_table(tmp_path: Path) -> None:
+    a, b = (make_run(tmp_path / name, [LOAD], judge=check_run) for name in ("a", "b"))
+    comparison = compare_runs([a], [b])
+    wide, narrow = comparison_lines(comparison, 200), comparison_lines(comparison, 40)
+    assert wide == comparison_lines(comparison)
+    table = [line for line in narrow if line.startswith("  A ") or line.startswith("  B/A ")]
+    assert len(table) == 2 * len(comparison.steps[0].metrics)
+    start = narrow.index(comparison.steps[0].step)
+    assert all(len(line) <= 40 for line in narrow[start : start + 6 * len(comparison.steps[0].metrics)])
+
+
 def test_figures_have_just_enough_digits() -> None:
     assert [rate(v) for v in (None, 0.0, 12.345, 1234.5)] == ["-", "0.0", "12.3", "1,234"]
     assert [mib_s(v) for v in (0.5, 12.345, 1234.5)] == ["0.50", "12.3", "1,234"]

@@ -185,8 +185,11 @@ def validity_lines(validity: Validity, *, steps: int = 0, brief: bool = False) -
     return lines
 
 
-def comparison_lines(comparison: RunComparison) -> list[str]:
-    """Two sides, ratios and their bounds, then what differed besides the figures."""
+def comparison_lines(comparison: RunComparison, width: int | None = None) -> list[str]:
+    """Two sides, ratios and their bounds, then what differed besides the figures.
+
+    A table that is wider than `width` columns is written as a paragraph for each metric.
+    """
     lines = [f"A: {', '.join(comparison.a)}", f"B: {', '.join(comparison.b)}"]
     for step in comparison.steps:
         rows = [[step.step, "A", "B", "B/A", "95 % bounds", ""]]
@@ -204,7 +207,9 @@ def comparison_lines(comparison: RunComparison) -> list[str]:
                     metric.verdict,
                 ]
             )
-        lines += ["", *aligned(rows, last_left=True)]
+        table = aligned(rows, last_left=True)
+        is_narrow = width is not None and max(map(len, table)) > width
+        lines += ["", *(_stacked(rows) if is_narrow else table)]
     for side, steps in (("A", comparison.only_a), ("B", comparison.only_b)):
         if steps:
             lines += ["", f"only in {side}: {', '.join(steps)}"]
@@ -213,6 +218,16 @@ def comparison_lines(comparison: RunComparison) -> list[str]:
         lines += [f"  {item.label}: {item.a} -> {item.b}" for item in comparison.differences]
     if comparison.warnings:
         lines += ["", *(f"note: {warning}" for warning in comparison.warnings)]
+    return lines
+
+
+def _stacked(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A comparison's table for a narrow terminal: each metric, and below it what its columns say."""
+    (step, *heads, _), *metrics = rows
+    lines = [step]
+    for name, *cells, verdict in metrics:
+        named = [[f"  {head}", cell] for head, cell in zip(heads, cells, strict=True)]
+        lines += ["", name, *aligned(named, last_left=True), *([f"  {verdict}"] if verdict else [])]
     return lines
 
 

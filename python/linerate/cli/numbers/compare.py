@@ -63,7 +63,7 @@ def compare(
     if junit is not None and not fail_if:
         raise UserError("--junit has nothing to report without --fail-if", 'add --fail-if "iops < -5%"')
     from linerate.analysis import compare_runs, judge_conditions, parse_condition
-    from linerate.cli.console import show_lines
+    from linerate.cli.console import console, show_lines
     from linerate.cli.numbers.outfile import consent_to_replace, write_file
     from linerate.report import comparison_lines, condition_lines, junit_xml
     from linerate.results import RunDirectory
@@ -83,7 +83,9 @@ def compare(
     if json:
         typer.echo(dumps({**asdict(comparison), "conditions": [asdict(result) for result in results]}))
     else:
-        show_lines([*comparison_lines(comparison), *condition_lines(results)])
+        out = console()
+        width = out.width if out.is_terminal else None
+        show_lines([*comparison_lines(comparison, width), *condition_lines(results)])
     if conditions:
         _end(results)
 
