@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from linerate.scale import Capacity, SearchLimits, Threshold
+from linerate.scale import Capacity, Reached, SearchLimits, Threshold
 from linerate.scale.reached import Axis, sought_text
-from linerate.scale.words import answer
+from linerate.scale.words import answer, curve_lines
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_loads_have_their_units(axis: Axis, found: Capacity, said: str) -> None:
 
 def test_what_is_sought() -> None:
     assert (sought_text("rate"), sought_text("hosts")) == ("the largest rate", "the largest number of hosts")
+
+
+def test_one_run_is_counted_as_one() -> None:
+    run = Reached(load=8, response_ms=90.0, mean_ms=90.0, p99_ms=None, iops=100.0, directory="runs/0")
+    for runs, words in (([run], "not decided by 1 run"), ([run] * 2, "not decided by 2 runs")):
+        lines = list(curve_lines("threads", Threshold.parse("mean=20ms"), runs, Capacity(4, 16, (8,))))
+        assert lines[-1].endswith(words), lines

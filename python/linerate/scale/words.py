@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from linerate.plural import plural
 from linerate.scale.curve import by_load
 from linerate.scale.headroom import Headroom, headroom
 from linerate.scale.interval import MeanInterval
@@ -66,7 +67,7 @@ def _doubt(time_ms: float, threshold: Threshold, runs: int) -> str:
     """Why a load is undecided: few runs that differ tell little, however far the threshold is."""
     ratio = time_ms / threshold.limit_ms
     is_far = max(ratio, 1 / ratio) > _FAR if ratio > 0 else True
-    return f"not decided by {runs} runs" if is_far else "too close to the threshold"
+    return f"not decided by {plural(runs, 'run')}" if is_far else "too close to the threshold"
 
 
 def answer(axis: Axis, threshold: Threshold, limits: SearchLimits, found: Capacity) -> str:

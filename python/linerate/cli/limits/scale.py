@@ -234,18 +234,22 @@ def _hosts_most(growth: _Growth, where: Where) -> int:
 
 
 def _plan_text(request: Climb) -> str:
+    from linerate.plural import plural
     from linerate.quantity import span_text
     from linerate.scale import runs_planned
     from linerate.scale.reached import sought_text
 
     planned = runs_planned(request.limits, request.parts)
+    runs = plural(planned.most, "run")
+    if planned.least < planned.most:
+        runs = f"{planned.least} to {runs}"
     seconds = request.plan.seconds
     counts = ((planned.down_most, "on the way down"), (planned.headroom_most, "for headroom"))
     parts = ", ".join(f"up to {count} {what}" for count, what in counts if count)
     beside = f", of these {parts}" if parts else ""
     return (
         f"{request.plan.name}: {sought_text(request.axis)} with a {request.threshold}, from "
-        f"{request.limits.least:,} to {request.limits.most:,}; {planned.least} to {planned.most} runs{beside}; "
+        f"{request.limits.least:,} to {request.limits.most:,}; {runs}{beside}; "
         f"{span_text(planned.least * seconds, planned.most * seconds)}"
     )
 

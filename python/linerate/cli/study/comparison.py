@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from linerate.analysis.verdict import Effect
 from linerate.errors import UserError
+from linerate.plural import plural
 from linerate.quantity import duration_text, span_text
 from linerate.report.study import words
 from linerate.report.tables import aligned
@@ -53,7 +54,7 @@ def comparison_lines(found: Decided) -> list[str]:
             effect.case,
             words.change(effect),
             words.bounds(effect),
-            f"{effect.blocks} blocks" if effect.blocks != 1 else "1 block",
+            plural(effect.blocks, "block"),
             effect.verdict,
         ]
         for effect in found.values()
@@ -67,9 +68,9 @@ def progress_line(progress: StudyProgress) -> str:
     runs = f"{most}" if least == most else f"{least} to {most}"
     gone = duration_text(progress.spent_s)
     if not most:
-        return f"{progress.measured} runs measured in {gone}"
+        return f"{plural(progress.measured, 'run')} measured in {gone}"
     return (
-        f"{progress.measured} runs measured, {runs} left; {gone} gone, "
+        f"{plural(progress.measured, 'run')} measured, {runs} left; {gone} gone, "
         f"{span_text(progress.left_s.least_s, progress.left_s.most_s)} left"
     )
 

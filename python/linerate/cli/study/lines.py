@@ -39,7 +39,9 @@ class StudyLines:
             case BlockBegan():
                 self._after_block()
                 self._block = event.block
-                self._say(f"\nblock {event.block}: {event.steps} runs, {duration_text(event.seconds)}")
+                self._say(
+                    f"\nblock {event.block}: {plural(event.steps, 'run')}, {duration_text(event.seconds)}"
+                )
             case StepBegan():
                 self._begun = event
                 if self._study.scale is not None:

@@ -151,7 +151,7 @@ def show_status(directory: StudyDirectory, *, json: bool) -> None:
     typer.echo(f"  {progress_line(progress)}")
     for number, of in planned.items():
         if done[number] or number <= study.repeat.blocks_min:
-            typer.echo(f"  block {number}: {done[number]} of {of} runs")
+            typer.echo(f"  block {number}: {done[number]} of {plural(of, 'run')}")
     for (san, case), reason in directory.not_applicable.items():
         typer.echo(f"  {case} on {san}: not applicable: {reason}")
     for step in failed:
@@ -217,7 +217,7 @@ def _warnings(directory: StudyDirectory) -> _Warnings:
     if directory.search is None:
         verdicts = judged(directory)
         open_ones = [
-            f"{one.case}, {one.workload}: {one.runs} runs"
+            f"{one.case}, {one.workload}: {plural(one.runs, 'run')}"
             for one in verdicts.repeated
             if one.verdict == "undecided"
         ]

@@ -134,7 +134,7 @@ def path_lines(paths: Sequence[PathFigures]) -> list[str]:
 
 def started_line(event: RunStarted) -> str:
     """What begins, how long it takes and where its results go."""
-    steps = f"{event.steps} steps" if event.steps != 1 else "1 step"
+    steps = plural(event.steps, "step")
     return f"{event.name}: {steps}, takes {duration_text(event.planned_s)}; run directory {event.directory}"
 
 
