@@ -99,6 +99,28 @@ fn a_thin_volume_gives_back_what_was_written() {
 }
 
 #[test]
+fn reads_that_no_disk_serves_end_the_run_with_the_reason() {
+    let volume = json!({"lun": 0, "name": "v", "kind": "pool", "pool": "p", "size_bytes": 4 * GIB});
+    let array = VirtualArray::of_array(&array("raid0", &volume)).unwrap();
+    let run = Run::in_virtual_time(spec(100.0, 8, false), array).unwrap();
+    while !run.finished() {
+        run.next_interval(Duration::from_secs(60));
+    }
+    let outcome = run.finish().outcome;
+    let RunOutcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+    assert!(error.to_string().contains("took no time"), "{error}");
+}
+
+#[test]
+fn an_unknown_volume_names_those_that_exist() {
+    let mut wrong = spec(0.0, 1, false);
+    wrong.volumes[0].url = "array:w".into();
+    let array = VirtualArray::of_array(&raid("raid0")).unwrap();
+    let error = Run::in_virtual_time(wrong, array).err().unwrap().to_string();
+    assert!(error.contains("array:w: the array has no such volume; it has: v"), "{error}");
+}
+
+#[test]
 fn what_takes_no_time_is_refused() {
     let error = |config: &str| VirtualArray::of_array(config).err().unwrap().to_string();
     let bare = raid("raid0").replace("\"model\":\"sas_10k_2_5\",", "");

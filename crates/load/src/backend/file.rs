@@ -112,7 +112,10 @@ impl<D: Driver> Backend<D> for Files {
         match spec.url.split_once(':') {
             Some((ARRAY, name)) => {
                 let blocks = array_blocks.ok_or_else(|| user("such volumes exist in virtual time only"))?;
-                let block_bytes = blocks.get(name).ok_or_else(|| user("the array has no such volume"))?;
+                let block_bytes = blocks.get(name).ok_or_else(|| {
+                    let known: Vec<_> = blocks.keys().map(String::as_str).collect();
+                    user(&format!("the array has no such volume; it has: {}", known.join(", ")))
+                })?;
                 self.open_array(driver, name, *block_bytes)
             }
             Some((_, path)) => self.open_path(driver, Path::new(path), spec, writes),

@@ -18,6 +18,8 @@ use std::{
 
 /// The driver's name in facts.
 pub(super) const NAME: &str = "virtual";
+/// The end of a run whose clock stands still: so many I/Os may end at one instant.
+const AT_ONCE_MAX: usize = 1 << 20;
 /// Read buffers kept for the next read.
 const SPARE_MAX: usize = 64;
 
@@ -27,6 +29,8 @@ pub(super) struct VirtualTimeDriver {
     volumes: Vec<VirtualVolume>,
     regions: Vec<Arc<Region>>,
     done: Rc<RefCell<FinishedTasks>>,
+    /// The instant of the last completion, and how many there were at it.
+    at_once: (Nanos, usize),
 }
 
 /// Results of tasks.
@@ -39,11 +43,27 @@ struct FinishedTasks {
 impl VirtualTimeDriver {
     /// Over an executor's clock.
     pub(super) fn new(executor: Executor, volumes: Vec<VirtualVolume>) -> Self {
-        Self { executor, volumes, regions: Vec::new(), done: Rc::default() }
+        Self { executor, volumes, regions: Vec::new(), done: Rc::default(), at_once: (0, 0) }
     }
 
     fn disk(&self, file: Handle) -> &Rc<dyn Disk> {
         &self.volumes[file.index() as usize].disk
+    }
+
+    /// Counts completions. Without this error, a run whose I/Os take no time would never end.
+    fn see_that_time_passes(&mut self, completions: usize) -> io::Result<()> {
+        let now = self.now();
+        let before = if self.at_once.0 == now { self.at_once.1 } else { 0 };
+        self.at_once = (now, before + completions);
+        if self.at_once.1 <= AT_ONCE_MAX {
+            return Ok(());
+        }
+        // What is in flight may end after this.
+        self.at_once.1 = 0;
+        Err(io::Error::other(
+            "a million I/Os took no time: they read what was never written of a volume of kind \"pool\", and no disk is \
+             asked for that; write it in the same workload, limit the rate, or use a volume of kind \"raid\"",
+        ))
     }
 
     /// Runs `operation`; its end is the completion of `tag`.
@@ -214,7 +234,8 @@ impl Driver for VirtualTimeDriver {
                 break;
             }
         }
+        let first = out.len();
         out.append(&mut self.done.borrow_mut().completions);
-        Ok(())
+        self.see_that_time_passes(out.len() - first)
     }
 }
