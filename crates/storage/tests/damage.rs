@@ -373,7 +373,9 @@ fn disks_that_an_array_uses_have_a_state_of_their_own() {
     );
     assert_eq!(words("RAID set r0"), "", "it serves with all of its members");
     let members: Vec<fs::File> = (0..2).map(|disk| fs::File::open(lab.path(disk)).unwrap()).collect();
-    members.iter().for_each(|file| file.lock().unwrap());
+    for file in &members {
+        file.lock().unwrap();
+    }
     fs::remove_file(lab.path(2)).unwrap();
     let found = lab.inspect();
     assert_eq!(

@@ -231,19 +231,36 @@ def test_a_certificate_that_is_none(state: Path, tmp_path: Path) -> None:
         pass
 
 
-def test_with_a_certificate_it_is_https(state: Path, tmp_path: Path) -> None:
-    certificate, key = tmp_path / "lab.pem", tmp_path / "lab.key"
-    openssl = [
-        tool("openssl"),
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-    ]
-    openssl += ["-nodes", "-subj", "/CN=lab", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1"]
+def _certificate(certificate: Path, key: Path, *options: str) -> None:
+    """Makes a certificate for this host, with its key; without a passphrase if `options` are -nodes."""
+    openssl = [tool("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    openssl += ["-subj", "/CN=lab", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1", *options]
     subprocess.run([*openssl, "-out", certificate, "-keyout", key], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("none.key", r"control\.key: .*none\.key: No such file"),
+        ("other.key", "the key belongs to another certificate"),
+        ("locked.key", r"control\.key: .*locked\.key has a passphrase"),
+        ("lab.pem", "one of them is no PEM file of its kind"),
+    ],
+)
+def test_what_is_wrong_with_a_key_is_said(state: Path, tmp_path: Path, key: str, message: str) -> None:
+    _certificate(tmp_path / "lab.pem", tmp_path / "lab.key", "-nodes")
+    _certificate(tmp_path / "other.pem", tmp_path / "other.key", "-nodes")
+    _certificate(tmp_path / "other.pem", tmp_path / "locked.key", "-passout", "pass:secret")
+    text = f'{FILE}[control]\ncertificate = "{tmp_path}/lab.pem"\nkey = "{tmp_path}/{key}"\n'
+    _, config, service = pretend(text)
+    with pytest.raises(UserError, match=message) as caught, ControlServer(service, config):
+        pass
+    assert "_ssl.c" not in str(caught.value)
+
+
+def test_with_a_certificate_it_is_https(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = tmp_path / "lab.pem", tmp_path / "lab.key"
+    _certificate(certificate, key, "-nodes")
     text = f'{FILE}[control]\ncertificate = "{certificate}"\nkey = "{key}"\n'
     _, config, service = pretend(text)
     with ControlServer(service, config) as server:
@@ -253,6 +270,12 @@ def test_with_a_certificate_it_is_https(state: Path, tmp_path: Path) -> None:
         assert owner.report().name == "lab"
         with pytest.raises(PeerError, match="certificate is not the one that is trusted"):
             ControlClient(server.url, token="t").status()
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+        with pytest.raises(PeerError, match=r"there is no file .*none\.pem \(SSL_CERT_FILE\)"):
+            ControlClient(server.url, token="t").status()
+        with pytest.raises(PeerError) as caught:
+            ControlClient(server.url.replace("https:", "http:"), token="t").status()
+        assert "whether its URL begins with https://" in caught.value.hint
 
 
 def test_nobody_there_is_told_with_the_address(served: Served) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -169,7 +170,7 @@ def _exchange(
         ) from error
     except ssl.SSLCertVerificationError as error:
         raise PeerError(
-            f"{url}: its certificate is not the one that is trusted: {error.verify_message}",
+            f"{url}: its certificate is not the one that is trusted: {error.verify_message}{_lost_trust()}",
             "see whether the address is right; then name the PEM file that belongs to it: SSL_CERT_FILE for owners, "
             "certificate of the [[partners]] table for partners",
         ) from error
@@ -177,14 +178,23 @@ def _exchange(
         if is_connected and check is not None:
             raise _unknown_there(url, error.reason or "") from error
         raise PeerError(
-            f"{url}: no TLS: {error.reason or error}", "see whether the array serves there"
+            f"{url}: no TLS: {error.reason or error}",
+            "see whether the array serves there, and whether its URL begins with http:// or https://",
         ) from error
     except (OSError, http.client.HTTPException) as error:
         if is_connected and isinstance(error, ConnectionError) and check is not None:
             raise _unknown_there(url, "it closed the connection") from error
-        raise PeerError(f"{url}: {_reason(error)}", "see whether the array serves there") from error
+        is_cut = isinstance(error, http.client.RemoteDisconnected) and url.startswith("http:")
+        scheme = ", and whether its URL begins with https://" if is_cut else ""
+        raise PeerError(f"{url}: {_reason(error)}", f"see whether the array serves there{scheme}") from error
     finally:
         connection.close()
+
+
+def _lost_trust() -> str:
+    """What is wrong with the variable that names trusted certificates, if that is wrong."""
+    named = os.environ.get("SSL_CERT_FILE")
+    return f"; there is no file {named} (SSL_CERT_FILE)" if named and not Path(named).is_file() else ""
 
 
 def _unknown_there(url: str, reason: str) -> PeerError:

@@ -162,7 +162,8 @@ def read_token(path: Path) -> str:
         raise UserError(f"{path}: others may read the token", f"chmod 600 {path}")
     if len(token) < TOKEN_BYTES:
         raise UserError(
-            f"{path}: a token has at least {TOKEN_BYTES} characters", "remove the file to get a new one"
+            f"{path}: a token has at least {TOKEN_BYTES} characters",
+            "copy it whole; at the array itself, remove its file to get a new one",
         )
     return token
 

@@ -143,14 +143,39 @@ def _serving(
 
 
 def _certified(certificate: str, key: str) -> ssl.SSLContext:
+    """For HTTPS. Raises UserError for files that are no certificate with its key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    locked: list[str] = []
+
+    def passphrase() -> str:
+        # Else it would be asked for on the terminal, and a service has none.
+        locked.append(key)
+        return ""
+
     try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
+        for path in (certificate, key):
+            Path(path).read_bytes()
+        context.load_cert_chain(certificate, key, passphrase)
+    except OSError as error:
+        if locked:
+            hint = "write the key without it: openssl pkey -in KEY -out PLAIN"
+            raise UserError(
+                f"control.key: {key} has a passphrase, and nobody is there to give it", hint
+            ) from error
+        if not isinstance(error, ssl.SSLError):
+            what = "certificate" if error.filename == certificate else "key"
+            raise UserError(
+                f"control.{what}: {error.filename}: {error.strerror}",
+                "name a PEM file that the array may read",
+            ) from error
+        is_other = error.reason == "KEY_VALUES_MISMATCH"
+        why = (
+            "the key belongs to another certificate" if is_other else "one of them is no PEM file of its kind"
+        )
         raise UserError(
-            f"{certificate} and {key} are no certificate with its key: {error}",
-            "control.certificate and control.key name PEM files",
+            f"{certificate} and {key} are no certificate with its key: {why}",
+            "control.certificate names a file with BEGIN CERTIFICATE, control.key one with BEGIN PRIVATE KEY",
         ) from error
     return context
 
