@@ -309,3 +309,11 @@ def test_rates_are_differences() -> None:
     assert (found.service_us, found.busy) == (10_000.0, 0.5)
     assert rates((after,), (before,), 2.0) is None, "the array was started anew in between"
     assert rates((), (after,), 2.0) is None
+
+
+@pytest.mark.parametrize("verb", ["promote", "demote", "forget", "rejoin"])
+def test_nobody_is_asked_about_a_replication_that_there_is_not(served: Served, verb: str) -> None:
+    done = _array(verb, "nosuch")
+    assert done.returncode == 2
+    assert "there is no replication nosuch" in done.stderr
+    assert "--yes" not in done.stderr

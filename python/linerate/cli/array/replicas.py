@@ -75,8 +75,8 @@ def promote(
     The partner sends what is missing, keeps its hosts out and consents before hosts are let in here.
     """
     lost = "What the partner has not sent yet is lost" if force else "The partner's hosts lose it"
+    client = _reach_with(replication, array, token_file)
     confirm(f"Hosts will use {replication} here. {lost}. Promote it?", yes)
-    client = reach(array, token_file)
     made = carried_out(client, "promote", {"replication": replication, "force": force})
     if json:
         tell(made, json, "")
@@ -96,7 +96,7 @@ def demote(
     What hosts wrote here since the last point that both arrays have is lost with the partner's next copy.
     Also gives up a promotion that waits for the partner.
     """
-    client = reach(array, token_file)
+    client = _reach_with(replication, array, token_file)
     lost = "Hosts lose it here, and what they wrote here since the last common point will be lost"
     if any(one.name == replication and one.lag_s is None for one in client.report().replications):
         lost += ". The partner has no whole copy of it yet"
@@ -118,9 +118,9 @@ def forget(
     """End a replication on this array. Its volumes stay, as volumes like any other; the other array keeps its
     part."""
     lost = "Its volumes may be copied half" if force else "The next copy will be a first one"
+    client = _reach_with(replication, array, token_file)
     confirm(f"{replication} is not replicated any more. {lost}. Forget it?", yes)
-    fields = {"replication": replication, "force": force}
-    made = carried_out(reach(array, token_file), "forget", fields)
+    made = carried_out(client, "forget", {"replication": replication, "force": force})
     tell(made, json, f"{replication}: this array does not know it any more")
 
 
@@ -136,9 +136,20 @@ def rejoin(
     From then on only the partner that the array file names now takes part, with the certificate that it names
     now. To be done at both arrays, unless the partner is a new one.
     """
+    client = _reach_with(replication, array, token_file)
     confirm(f"{replication} goes on with the array that the file names as its partner now. Rejoin?", yes)
-    made = carried_out(reach(array, token_file), "rejoin", {"replication": replication})
+    made = carried_out(client, "rejoin", {"replication": replication})
     tell(made, json, f"{replication}: its partner is {made['partner']} now")
+
+
+def _reach_with(name: str, array: str | None, token_file: Path | None) -> ControlClient:
+    """The array, if it has this replication: nobody is asked about one that it does not have. Raises UserError."""
+    client = reach(array, token_file)
+    names = [one.name for one in client.report().replications]
+    if name not in names:
+        known = ", ".join(names) or "none"
+        raise UserError(f"there is no replication {name}", f"replications of the array file: {known}")
+    return client
 
 
 def _await(client: ControlClient, name: str, done: str) -> None:
