@@ -269,7 +269,7 @@ def test_a_lost_identity_is_replaced_by_agreement(copied: Sites) -> None:
     b.introduce()
     with a.serving(), b.serving():
         said = a.does("replicate")
-        assert "linerate array rejoin" in (said.error or ""), said
+        assert "linerate array rejoin mail" in (said.error or ""), said
         for one in (a, b):
             fine("array", "rejoin", "mail", "--array", one.name, "--yes")
         a.did("replicate")

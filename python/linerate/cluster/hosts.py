@@ -70,8 +70,12 @@ def lab_endpoints(lab: Lab, hosts: Sequence[str] | None = None) -> tuple[Endpoin
 def ssh_endpoints(hosts: Sequence[str], python: str | None = None) -> tuple[Endpoint, ...]:
     """Real hosts by SSH, `[user@]host`, without a password; `python` has Linerate there (see `Endpoint`)."""
     names = [host.rpartition("@")[2] for host in hosts]
-    if len(set(names)) < len(names) or not all(is_ssh_host(host) for host in hosts):
+    if not all(is_ssh_host(host) for host in hosts):
         raise UserError(f"--hosts {','.join(hosts)}: not a list of hosts", "write [user@]host,[user@]host")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(
+            f"--hosts {','.join(hosts)}: {twice} is named twice", "name each host once: it has one worker"
+        )
     return tuple(ssh_endpoint(name, host, python) for name, host in zip(names, hosts, strict=True))
 
 

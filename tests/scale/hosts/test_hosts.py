@@ -52,7 +52,7 @@ def test_hosts_by_ssh_are_added_one_after_the_other(tmp_path: Path, monkeypatch:
     [
         (["--over", "hosts"], "--over hosts has no hosts"),
         (["--over", "hosts", "--hosts", "a,b", "--most", "3"], "up to 3 hosts, and --hosts names 2"),
-        (["--over", "hosts", "--hosts", "a,a"], "--hosts a,a: not a list of hosts"),
+        (["--over", "hosts", "--hosts", "a,a"], "--hosts a,a: a is named twice"),
         (["--hosts-ports", "7000"], "--hosts-ports goes with --hosts"),
         (["--hosts", "a", "--hosts-ports", "9-7"], "9-7: not a range of ports"),
     ],

@@ -36,7 +36,7 @@ pub enum ReplicaError {
     /// The group belongs to another pair of arrays.
     #[error(
         "group \"{group}\" is joined with the array {known}, not with {now}; if that array takes its place: linerate array \
-         rejoin"
+         rejoin {group}"
     )]
     Concat {
         /// The group.
@@ -49,7 +49,7 @@ pub enum ReplicaError {
     /// This array had another identity when the group was joined.
     #[error(
         "group \"{group}\" was joined when this array was {known}; now it is {now}. Give it its old identity file, or: \
-         linerate array rejoin, at both arrays"
+         linerate array rejoin {group}, at both arrays"
     )]
     Renamed {
         /// The group.
