@@ -169,8 +169,8 @@ def check_volumes(config: ArrayConfig, record: ArrayRecord, create: tuple[str, .
 def check_names(config: ArrayConfig, create: tuple[str, ...]) -> None:
     """Refuses to create again what the array file does not have, or not by itself. Raises UserError."""
     storage = config.storage.resolved()
-    parts = (*storage.raid_sets, *storage.pools)
-    known = [*(part.name for part in parts), *_file_volumes(config)]
+    known = [one.name for one in storage.raid_sets] + [one.name for one in storage.pools]
+    known += _file_volumes(config)
     accepted = {*known, *(disk.name for disk in storage.disks)}
     for name in create:
         if name in accepted:
