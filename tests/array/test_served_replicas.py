@@ -162,6 +162,12 @@ def test_volumes_are_copied_and_sides_change(sites: Sites) -> None:
         assert (a.mail().role, b.mail().role) == ("primary", "replica")
         assert (b.mail().lag_s or 0) < 60
         assert (a.takes_writes(), b.takes_writes()) == (True, False)
+        for verb in ("promote", "demote", "forget", "rejoin"):
+            asked = linerate("array", verb, "mail", "--array", "b")
+            assert (asked.returncode, "--yes" in asked.stderr) == (2, True), (
+                "without a terminal nobody agrees"
+            )
+        assert (a.mail().role, b.mail().role) == ("primary", "replica")
         fine("array", "promote", "mail", "--array", "b", "--yes")
         assert (a.mail().role, b.mail().role) == ("replica", "primary")
         assert (a.takes_writes(), b.takes_writes()) == (False, True)

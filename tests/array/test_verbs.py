@@ -66,8 +66,6 @@ def test_a_snapshot_without_a_name_is_named_after_the_time(served: Served) -> No
         ("restore", "v1@s"),
         ("resize", "v1", "1g"),
         ("fail-disk", "d0"),
-        ("promote", "mail"),
-        ("demote", "mail"),
     ],
 )
 def test_nothing_is_lost_unasked(served: Served, words: tuple[str, ...]) -> None:

@@ -36,9 +36,8 @@ class DiskReport(_Report):
     """The drive whose times it takes; null: as fast as it is."""
     path: str | None = None
     """What it is kept in; null: memory."""
-    state: Literal["online", "failed", "missing", "spare", "rebuilding", "out", "in_use"]
-    """out: its RAID set does without it since before this start; in_use: only `array check` finds it, on disks of an
-    array that serves."""
+    state: Literal["online", "failed", "missing", "spare", "rebuilding", "out"]
+    """out: its RAID set does without it since before this start."""
     raid_set: str | None = None
     size_bytes: int
     """0 of a disk that is not there."""
