@@ -161,7 +161,7 @@ def _certified(certificate: str, key: str) -> ssl.SSLContext:
         if locked:
             hint = "write the key without it: openssl pkey -in KEY -out PLAIN"
             raise UserError(
-                f"control.key: {key} has a passphrase, and nobody is there to give it", hint
+                f"control.key: {key} has a passphrase, and a service cannot ask for it", hint
             ) from error
         if not isinstance(error, ssl.SSLError):
             what = "certificate" if error.filename == certificate else "key"

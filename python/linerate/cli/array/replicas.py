@@ -143,7 +143,7 @@ def rejoin(
 
 
 def _reach_with(name: str, array: str | None, token_file: Path | None) -> ControlClient:
-    """The array, if it has this replication: nobody is asked about one that it does not have. Raises UserError."""
+    """The array, if it has this replication, before any question is asked. Raises UserError."""
     client = reach(array, token_file)
     names = [one.name for one in client.report().replications]
     if name not in names:
