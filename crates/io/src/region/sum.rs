@@ -2,7 +2,7 @@
 //! loaded once, so the checksum is that of the bytes that were copied.
 //!
 //! A library takes a slice, which such bytes cannot be: they would have to be copied to the stack first. Time of 4 KiB in
-//! the second cache of an EPYC of the fourth generation: see docs/benchmarks.md.
+//! the second cache: 0.08 us with a copy, and 0.19 us by way of the stack (docs/benchmarks.md).
 
 use super::copy::copy_racy;
 
