@@ -98,12 +98,12 @@ impl MemoryVolume {
         }
     }
 
-    /// Copies bytes in.
+    /// Copies bytes in. Old bytes need not be loaded for that.
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) {
         let mut done = 0;
         for part in self.parts(offset, bytes.len() as u64) {
             let end = done + part.len as usize;
-            part.region.write(part.offset, &bytes[done..end]);
+            part.region.write_streaming(part.offset, &bytes[done..end]);
             done = end;
         }
     }
