@@ -151,10 +151,13 @@ class _Phase:
         self._writer = writer
         self._tell = tell
         self._done_bytes = 0
+        self._counted = Counted(None, warms_up=False)
         self._core: _core.BackupJob | None = None
 
     def open(self) -> None:
         """Opens the volumes, and starts. Raises LinerateError; then nothing was written."""
+        # Before the start: the load works from then on.
+        self._counted = Counted(self._counters, warms_up=False)
         try:
             self._core = _core.BackupJob.start(self._job.seam_json())
         except LinerateError as error:
@@ -171,9 +174,8 @@ class _Phase:
         self._tell(PhaseProgress(self._name, 0.0, 0, core.data_bytes))
         try:
             with heard():
-                counted = Counted(self._counters, warms_up=False)
                 self._pull(core)
-                counters = counted.difference()
+                counters = self._counted.difference()
             ended = core.finish()
         except KeyboardInterrupt:
             core.stop()
