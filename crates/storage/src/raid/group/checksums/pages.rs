@@ -1,6 +1,6 @@
 //! The checksum pages in memory, by slot and number: tables of pages, so that none is searched for.
 
-use super::SUMS_PER_PAGE;
+use super::{SUMS_PER_PAGE, UNKNOWN};
 use std::ops::Range;
 
 /// Pages of one table: a table of pointers takes 4 KiB.
@@ -25,7 +25,7 @@ pub(super) struct Pages {
 impl Page {
     /// A page without a known checksum.
     pub(super) fn blank() -> Box<Self> {
-        Box::new(Self { sums: [0; SUMS_PER_PAGE as usize], is_dirty: false })
+        Box::new(Self { sums: [UNKNOWN; SUMS_PER_PAGE as usize], is_dirty: false })
     }
 
     pub(super) fn put(&mut self, unit: u64, sum: u32) {
