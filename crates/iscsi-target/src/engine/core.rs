@@ -5,7 +5,7 @@
 //! tasks, as if the thread had done it there.
 
 use super::{
-    EngineRequest, FinishedOperation, Inbox, OperationRequest, OperationResult, lock, replica,
+    EngineRequest, FinishedOperation, Inbox, OperationRequest, OperationResult, Quota, lock, replica,
     state::EngineState, thread::EngineSetup,
 };
 use linerate_io::{Completion, Driver, Nanos, Wait, Waiter};
@@ -13,7 +13,10 @@ use linerate_storage::{
     controller::{Controller, StorageError},
     host::Tasks,
 };
-use std::{io, rc::Rc, sync::Arc};
+use std::{collections::VecDeque, io, rc::Rc, sync::Arc};
+
+/// How much a worker performs in one visit. Other workers wait for its end.
+const VISIT: Quota = Quota { operations: 8, bytes: 32 << 10 };
 
 /// See the module text.
 pub(super) struct EngineCore {
@@ -83,25 +86,42 @@ impl EngineCore {
         }))
     }
 
-    /// Performs an operation for a worker whose clock says `now`. None: it must wait, so the thread must perform it.
-    pub(super) fn perform(&self, now: Nanos, request: &mut OperationRequest) -> Option<FinishedOperation> {
-        let state = self.state.as_ref()?;
+    /// Performs the first requests of a worker whose clock says `now`, up to the first of another engine, and appends
+    /// their answers to `finished`. Those that must wait, so that the thread must perform them, are moved to `waiting`. It
+    /// ends early for the sake of other workers. Returns whether the thread has work now that it did not know of when it
+    /// began to sleep.
+    pub(super) fn perform(
+        &mut self,
+        now: Nanos,
+        quota: &mut Quota,
+        requests: &mut VecDeque<OperationRequest>,
+        waiting: &mut Vec<OperationRequest>,
+        finished: &mut Vec<FinishedOperation>,
+    ) -> bool {
         self.tasks.advance(now);
-        let output = state.serve_nowait(request)?;
-        let memory = std::mem::take(&mut request.memory);
-        let (tag, outcome) = (request.tag, OperationResult(Ok(output)));
-        Some(FinishedOperation { tag, outcome, memory, in_place: request.in_place.take() })
-    }
-
-    /// Hint: this request is performed next.
-    pub(super) fn prefetch(&self, request: &OperationRequest) {
-        if let Some(state) = &self.state {
-            state.prefetch(request);
+        let (mut visit, state) = (VISIT, self.state.as_ref());
+        let is_mine =
+            |request: &&OperationRequest| state.is_none_or(|state| request.volume.engine == state.number);
+        while !quota.is_used_up()
+            && !visit.is_used_up()
+            && requests.front().is_some_and(|first| is_mine(&first))
+            && let Some(mut request) = requests.pop_front()
+        {
+            let output = state.and_then(|state| {
+                // Its bytes are on their way from memory while this request is performed.
+                requests.front().filter(is_mine).inspect(|next| state.prefetch(next));
+                state.serve_nowait(&mut request)
+            });
+            let Some(output) = output else {
+                waiting.push(request);
+                continue;
+            };
+            let OperationRequest { memory, in_place, tag, .. } = request;
+            let done = FinishedOperation { tag, outcome: OperationResult(Ok(output)), memory, in_place };
+            quota.take(&done);
+            visit.take(&done);
+            finished.push(done);
         }
-    }
-
-    /// Whether the thread has work now that it did not know of when it began to sleep.
-    pub(super) fn has_news(&self) -> bool {
         self.tasks.has_news()
     }
 

@@ -1,6 +1,6 @@
 //! A worker's access to the engines of the array.
 
-use super::{FinishedOperation, Inbox, OperationRequest, Quota, VolumeNumber, lock};
+use super::{FinishedOperation, Inbox, OperationRequest, Quota, lock};
 use linerate_io::Nanos;
 use std::{collections::VecDeque, sync::Arc};
 
@@ -30,10 +30,6 @@ impl EngineHandles {
         Self(inboxes.collect())
     }
 
-    fn inbox(&self, volume: VolumeNumber) -> &Inbox {
-        &self.0[usize::from(volume.engine)]
-    }
-
     /// Performs requests that need no waiting, as far as the threads of their engines sleep, and appends their answers to
     /// `finished`. It moves the others to `waiting`. Once the quota is used up, it leaves the rest for the next call.
     /// `now` is the worker's time.
@@ -47,35 +43,21 @@ impl EngineHandles {
     ) {
         let (mut busy, mut with_news) = (EngineSet::default(), EngineSet::default());
         while !quota.is_used_up()
-            && let Some(mut request) = requests.pop_front()
+            && let Some(first) = requests.front()
         {
-            let volume = request.volume;
-            if busy.has(volume.engine) {
-                waiting.push(request);
-                continue;
-            }
-            let visited = self.inbox(volume).core.visit(|core| {
-                // Its bytes are on their way from memory while this request is performed.
-                let next = requests.front().filter(|next| next.volume.engine == volume.engine);
-                next.inspect(|next| core.prefetch(next));
-                (core.perform(now, &mut request), core.has_news())
-            });
+            let engine = first.volume.engine;
+            let visited = if busy.has(engine) {
+                None
+            } else {
+                let core = &self.0[usize::from(engine)].core;
+                core.visit(|core| core.perform(now, quota, requests, waiting, finished))
+            };
             match visited {
+                Some(has_news) if has_news => with_news.insert(engine),
+                Some(_) => {}
                 None => {
-                    busy.insert(volume.engine);
-                    waiting.push(request);
-                }
-                Some((done, has_news)) => {
-                    if has_news {
-                        with_news.insert(volume.engine);
-                    }
-                    match done {
-                        Some(done) => {
-                            quota.take(&done);
-                            finished.push(done);
-                        }
-                        None => waiting.push(request),
-                    }
+                    busy.insert(engine);
+                    waiting.extend(requests.pop_front());
                 }
             }
         }
