@@ -104,7 +104,7 @@ impl EngineCore {
             |request: &&OperationRequest| state.is_none_or(|state| request.volume.engine == state.number);
         while !quota.is_used_up()
             && !visit.is_used_up()
-            && requests.front().is_some_and(|first| is_mine(&first))
+            && requests.front().filter(is_mine).is_some()
             && let Some(mut request) = requests.pop_front()
         {
             let output = state.and_then(|state| {

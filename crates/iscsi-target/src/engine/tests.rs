@@ -161,6 +161,7 @@ fn a_read_may_leave_its_bytes_where_the_disks_have_them() {
 
 #[test]
 fn a_worker_leaves_what_is_beyond_the_limit() {
+    const REQUESTS: u64 = 20;
     let (engines, clients) = rig();
     let client = &clients[0];
     let request = |tag| OperationRequest {
@@ -175,7 +176,7 @@ fn a_worker_leaves_what_is_beyond_the_limit() {
     let perform = |quota: Quota| {
         for _ in 0..1000 {
             let (mut waiting, mut finished, mut quota) = (Vec::new(), Vec::new(), quota);
-            let mut requests: VecDeque<_> = (0..5).map(request).collect();
+            let mut requests: VecDeque<_> = (0..REQUESTS).map(request).collect();
             client.handles.perform(now_ns(), &mut quota, &mut requests, &mut waiting, &mut finished);
             if waiting.is_empty() {
                 let tags: Vec<u64> = finished.iter().map(|answer| answer.tag).collect();
@@ -186,9 +187,11 @@ fn a_worker_leaves_what_is_beyond_the_limit() {
         }
         panic!("no read was done by the worker");
     };
-    let first_two = (vec![0, 1], vec![2, 3, 4]);
+    let first_two = (vec![0, 1], (2..REQUESTS).collect());
     assert_eq!(perform(Quota { operations: 2, bytes: u64::MAX }), first_two);
-    assert_eq!(perform(Quota { operations: 9, bytes: LEN + 1 }), first_two);
+    assert_eq!(perform(Quota { operations: 99, bytes: LEN + 1 }), first_two);
+    let all = ((0..REQUESTS).collect(), Vec::new());
+    assert_eq!(perform(Quota { operations: 99, bytes: u64::MAX }), all, "in several visits");
 }
 
 #[test]
