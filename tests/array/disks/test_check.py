@@ -84,17 +84,17 @@ def test_disks_of_an_array_that_serves_are_in_use_and_not_missing(tmp_path: Path
 
 def test_portals_that_this_host_lacks_are_named_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "lab.toml"
-    lacking = '[\n"127.0.0.1:0",\n# "192.0.2.77:3260"\n"192.0.2.77:3260",\n{ interface = "nosuch0" },\n]'
+    lacking = '[\n"127.0.0.1:0",\n# "192.0.2.77:3260"\n"192.0.2.77:3260",\n\n{ interface = "nosuch0" },\n]'
     file.write_text(ARRAY.replace('["127.0.0.1:0"]', lacking), "ascii")
     done = _check(file)
     assert done.returncode == 1, done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("care")]
     assert lines[0].startswith(
-        f"care     portal 192.0.2.77:3260: {file}:5: this host does not have the address; it has "
+        f"care     portal 192.0.2.77:3260: {file}:5: portals[1]: this host does not have the address; it has "
     )
     assert "127.0.0.1" in lines[0].rpartition("it has ")[2]
     assert lines[1].startswith(
-        f"care     portal nosuch0:3260: {file}:6: this host has no such interface; it has "
+        f"care     portal nosuch0:3260: {file}:7: portals[2]: this host has no such interface; it has "
     )
     assert len(lines) == 2
     assert "will be made" in done.stdout, "the disks are looked at all the same"

@@ -29,13 +29,13 @@ def check(
     A portal that this host lacks needs care, but not in a file for another host.
     """
     from linerate import _core
-    from linerate.array import load_array_file
+    from linerate.array.file import placed_array_file
     from linerate.array.record import load, seam_json
 
-    config = load_array_file(file)
+    config, places = placed_array_file(file)
     record = load(file)
     found = _core.Array.inspect(seam_json(config, record))
-    portals = [_finding("care", f"portal {place}", text) for place, text in strange_portals(config, file)]
+    portals = [_finding("care", f"portal {place}", text) for place, text in strange_portals(config, places)]
     findings = [*found["findings"], *_files(config, record.volumes), *portals]
     is_fine = all(finding["severity"] == "note" for finding in findings)
     if json:

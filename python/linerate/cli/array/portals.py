@@ -12,26 +12,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from linerate.array import ArrayConfig
+    from linerate.array.file import Places
 
 _LOCAL = re.compile(r"\|-- (\S+)\n\s+/32 host LOCAL")
 
 
-def strange_portals(config: ArrayConfig, file: Path) -> Iterator[tuple[str, str]]:
-    """Each portal that cannot listen on this host, and why, with the line of the array file and what the host has."""
+def strange_portals(config: ArrayConfig, places: Places) -> Iterator[tuple[str, str]]:
+    """Each portal that cannot listen on this host, and why, with its place in the array file and what the host has."""
     from linerate.array.config import Portal
 
-    for given in config.portals:
+    for index, given in enumerate(config.portals):
+        at = places.of("portals", index)
         portal = given if isinstance(given, Portal) else Portal(address=given)
         if portal.interface is not None:
             names = [name for _, name in socket.if_nameindex()]
             if portal.interface not in names:
-                at = _place(file, portal.interface)
-                yield (
-                    portal.place,
-                    f"{at}: this host has no such interface; it has {', '.join(sorted(names))}",
-                )
+                has = ", ".join(sorted(names))
+                yield portal.place, f"{at}: this host has no such interface; it has {has}"
         elif portal.address is not None and not _is_here(portal.address):
-            at, has = _place(file, portal.address), ", ".join(host_addresses())
+            has = ", ".join(host_addresses())
             yield portal.place, f"{at}: this host does not have the address; it has {has}"
 
 
@@ -61,10 +60,3 @@ def _is_here(address: str) -> bool:
     except OSError as error:
         return error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
     return True
-
-
-def _place(file: Path, text: str) -> str:
-    """File and line of a portal: the first line outside of comments that has it in quotation marks."""
-    lines = enumerate(file.read_text("utf-8").splitlines(), start=1)
-    there = (number for number, line in lines if re.search(rf"^[^#]*[\"']{re.escape(text)}[\"']", line))
-    return f"{file}:{next(there, 1)}"
