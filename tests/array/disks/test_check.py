@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from linerate.cli.array.portals import host_addresses
 
 from tests.cli.conftest import Done, linerate
 from tests.support.serving import serving
@@ -98,18 +97,6 @@ def test_portals_that_this_host_lacks_are_named_with_their_lines(tmp_path: Path)
     )
     assert len(lines) == 2
     assert "will be made" in done.stdout, "the disks are looked at all the same"
-
-
-def test_the_addresses_of_a_host(tmp_path: Path) -> None:
-    (tmp_path / "proc/net").mkdir(parents=True)
-    trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.1.0.0\n        /24 link UNICAST\n"
-    trie += "".join(
-        f"     |-- {one}\n        /32 host LOCAL\n" for one in ("127.0.0.1", "10.1.0.9", "10.1.0.10")
-    )
-    (tmp_path / "proc/net/fib_trie").write_text(trie * 2, "ascii")
-    v6 = [f"{address} 02 40 00 80 eth0\n" for address in ("fe80" + "0" * 27 + "1", "fd00" + "0" * 27 + "2")]
-    (tmp_path / "proc/net/if_inet6").write_text("".join(v6), "ascii")
-    assert host_addresses(tmp_path) == ["10.1.0.9", "10.1.0.10", "127.0.0.1", "[fd00::2]"]
 
 
 def test_an_array_that_never_served(tmp_path: Path) -> None:
