@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from linerate.array import ArrayConfig, Portal, example_names, example_text, load_array_file, parse_array_text
-from linerate.array.file import key_lines
 from linerate.errors import UserError
 
 TARGET = '[[targets]]\nname = "iqn.2026-11.lab.linerate:t"\n'
@@ -97,6 +96,11 @@ def test_sizes_are_text(size: str, size_bytes: int) -> None:
             f"portals = ['10.1.0.1:3260', {{ address = '10.1.0.1:3260', group = 2 }}]\n{TARGET}",
             "lab.toml:1: portals[1]: the portal 10.1.0.1:3260 is listed twice",
         ),
+        (
+            f"portals = [\n  '10.1.0.1:3260', # ']'\n  {{ address = '10.1.0.1' }},\n]\n{TARGET}",
+            'lab.toml:3: portals[1].address: "10.1.0.1" is not an address with a port',
+        ),
+        (f"limits.sessions = 0\n{TARGET}", "lab.toml:1: limits.sessions: must be more than 0"),
         (TARGET.replace(":t", ":t\\u00fc"), "lab.toml:2: targets[0].name: an iSCSI name is iqn."),
         (TARGET.replace("2026-11", "2026-13"), "lab.toml:2: targets[0].name: an iSCSI name is iqn."),
         (
@@ -159,13 +163,6 @@ def test_paths_count_from_the_file(tmp_path: Path) -> None:
 def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         load_array_file(tmp_path / "none.toml")
-
-
-def test_key_lines_count_array_tables() -> None:
-    lines = key_lines("a = 1\n[[t]]\nb = 1\n[[t.v]]\nc = 1\n[[t]]\n[[t.v]]\nc = 2\n")
-    assert lines["a",] == 1
-    assert lines["t", 0, "v", 0, "c"] == 5
-    assert lines["t", 1, "v", 0, "c"] == 8
 
 
 @pytest.mark.parametrize("name", example_names())

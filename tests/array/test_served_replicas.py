@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -272,10 +273,17 @@ def test_a_lost_identity_is_replaced_by_agreement(copied: Sites) -> None:
         assert (said.state, "it does not know its certificate" in (said.error or "")) == ("failed", True), (
             said
         )
+        said = a.does("replicate")
+        assert said.state == "waiting"
+        assert re.search(
+            r"b\.pem holds -> if pair has a new identity.*linerate array rejoin", said.error or ""
+        )
     b.introduce()
     with a.serving(), b.serving():
         said = a.does("replicate")
-        assert "linerate array rejoin mail" in (said.error or ""), said
+        error, _, hint = (said.error or "").partition(" -> ")
+        assert "is joined with the array sha256:" in error, said
+        assert hint == "if that array takes its place: linerate array rejoin mail", said
         for one in (a, b):
             fine("array", "rejoin", "mail", "--array", one.name, "--yes")
         a.did("replicate")

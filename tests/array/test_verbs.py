@@ -168,6 +168,18 @@ def test_a_disk_of_files_is_not_replaced_by_memory(served: Served) -> None:
     assert not array.commands
 
 
+def test_a_missing_disk_may_come_back_where_it_was(served: Served) -> None:
+    array, _ = served
+    array.paths = {"d0": "/srv/d0.img", "d3": "/srv/d3.img"}
+    array.states["d3"] = "out"
+    done = _array("replace-disk", "d3", "d3", "--no-wait", "--path", "/srv/d3.img")
+    assert (done.returncode, "/srv/d3.img is the disk d3 of r0" in done.stderr) == (2, True)
+    assert "once that one has taken its place, this one is free" in done.stderr
+    array.states["d3"] = "missing"
+    _fine("replace-disk", "d3", "d3", "--no-wait", "--path", "/srv/d3.img")
+    assert array.commands[-1]["new"]["path"] == "/srv/d3.img"
+
+
 def test_the_disk_of_another_raid_set_of_the_array_is_named(served: Served, tmp_path: Path) -> None:
     array, _ = served
     (tmp_path / "d8.img").touch()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Mapping
 from pathlib import Path
 
 from linerate.backup import BackupRequest, BackupSpec, carry_out
+from linerate.errors import HostError
 from linerate.lab.cpu.used import NamespaceCpu
 from linerate.volumes import Consent
 from linerate.workload import VolumeSpec
@@ -14,6 +16,22 @@ from linerate.workload import VolumeSpec
 def _process_s() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+def test_a_phase_whose_counters_cannot_be_read_has_failed(tmp_path: Path) -> None:
+    def counters() -> Mapping[str, float]:
+        raise HostError("the switch does not answer", "look at it")
+
+    request = BackupRequest(
+        data=BackupSpec(image_bytes=64 << 20, used_percent=80, changed_percent=20),
+        image=VolumeSpec(name="image", url=f"file:{tmp_path / 'image.vhdx'}", direct=False, create=True),
+        block_bytes=2 << 20,
+        driver="epoll",
+    )
+    outcome = carry_out(request, Consent.nothing(), tmp_path / "run", lambda _event: None, counters=counters)
+    (step,) = outcome.run.manifest.steps
+    assert (step.name, step.state, step.reason) == ("create", "failed", "the switch does not answer")
+    assert not (tmp_path / "image.vhdx").exists()
 
 
 def test_every_phase_has_the_cpu_time_of_its_thread(tmp_path: Path) -> None:

@@ -55,3 +55,24 @@ def test_a_counter_that_cannot_be_read_ends_the_load(tmp_path: Path) -> None:
     while loads[0].next_interval(0.1) is not None:
         pass
     assert loads[0].finished
+
+
+def test_without_a_warm_up_counters_are_read_before_the_load_starts(tmp_path: Path) -> None:
+    happened: list[str] = []
+
+    def start(cleared: Cleared) -> LocalLoad:
+        happened.append("start")
+        return LocalLoad(cleared)
+
+    def counters() -> Mapping[str, float]:
+        happened.append("read")
+        return {"host.busy_s": float(len(happened))}
+
+    text = WORKLOAD.replace("warm_up = 0.2", "warm_up = 0").replace("600", "0.4")
+    plan, source = parse_toml(text, "short.toml", name="short"), WorkloadSource(name="short.toml", text=text)
+    execution = Execution(
+        plan, source, tmp_path / "run", Consent.nothing(), counters=counters, loader=Loads(start)
+    )
+    outcome = carry_out(execution, lambda event: None)
+    assert happened == ["read", "start", "read"]
+    assert outcome.run.manifest.steps[0].counters == {"host.busy_s": 2.0}

@@ -17,7 +17,7 @@ from linerate.results import RunDirectory, files
 from tests.cli.conftest import Done, linerate
 from tests.load.relay import Relay
 from tests.peers.test_our_initiator import FILL, MIXED, SEED, _unstamped
-from tests.support.samba import PASSWORD, USER, Samba, samba, when_in_use
+from tests.support.samba import PASSWORD, USER, Samba, helpers_of, samba, when_in_use
 
 FILE_BYTES = 8 << 20
 
@@ -43,6 +43,14 @@ def _session(directory: Path) -> dict[str, object]:
     facts = RunDirectory.open(directory).manifest.steps[0].facts
     session: dict[str, object] = facts["volumes"][0]["session"]
     return session
+
+
+def test_the_helpers_of_a_server_end_with_it(tmp_path: Path) -> None:
+    with samba(tmp_path) as server:
+        done = linerate("discover", f"smb://{USER}@127.0.0.1:{server.port}", LINERATE_SMB_PASSWORD=PASSWORD)
+        assert done.returncode == 0, done.stderr
+        assert helpers_of(tmp_path / "smb.conf"), "a list of shares is the work of a helper"
+    assert not helpers_of(tmp_path / "smb.conf")
 
 
 def test_what_a_run_writes_is_what_smbclient_reads(server: Samba, tmp_path: Path) -> None:

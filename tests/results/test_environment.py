@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,8 @@ from linerate.errors import InternalError
 from linerate.results import collect_environment
 from linerate.results.environment import cpu_list, ports_towards
 from linerate.results.facts import REGISTRY, checked_facts, find_fact, label_of, show_fact
+
+from tests.support import need
 
 
 def test_this_host_can_be_described() -> None:
@@ -67,6 +72,39 @@ def test_only_an_adapter_has_a_link_speed(below: tuple[str, ...], shown: bool, t
 
 def test_ports_are_found_by_route() -> None:
     assert ports_towards(["127.0.0.1", "localhost:3260", "[::1]"]).keys() == {"lo"}
+
+
+HOST = """
+set -e
+ip link set lo up
+ip link add left type veth peer name right
+ip link set left up && ip link set right up
+for address in 10.1.0.10/24 10.1.0.9/24; do ip address add $address dev left; done
+ip address add fd00::2/64 dev right nodad
+ip route add 10.9.0.0/24 dev left src 10.1.0.9
+exec "$0" -c "$1"
+"""
+HAS = """
+from linerate.results.environment import host_addresses, ports_towards
+found = {str(one): port for one, port in host_addresses().items() if not one.is_link_local}
+print([*found.items()], list(ports_towards(["10.9.0.1:3260", "[fd00::3]:3260"])), sep=", ")
+"""
+
+
+def test_a_host_has_several_addresses_on_an_interface() -> None:
+    need.tool("ip")
+    command = [*need.unshare("--net"), "sh", "-c", HOST, sys.executable, HAS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    addresses, ports = literal_eval(done.stdout)
+    assert addresses == [
+        ("10.1.0.9", "left"),
+        ("10.1.0.10", "left"),
+        ("127.0.0.1", "lo"),
+        ("::1", "lo"),
+        ("fd00::2", "right"),
+    ]
+    assert ports == ["left", "right"], "also by an address that is not the first one"
 
 
 @pytest.mark.parametrize(

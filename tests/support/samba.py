@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -117,6 +119,28 @@ def samba(
             # Its processes for connections end with it only after this signal.
             daemon.send_signal(signal.SIGTERM)
             daemon.wait(READY_S)
+            _end_helpers(file)
+
+
+def _end_helpers(configuration: Path) -> None:
+    """Ends samba-dcerpcd and what it started: smbd starts it in a session of its own when a client lists the shares."""
+    deadline = time.monotonic() + READY_S
+    while helpers := helpers_of(configuration):
+        assert time.monotonic() < deadline, f"helpers of smbd do not end: {helpers}"
+        for pid in helpers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def helpers_of(configuration: Path) -> list[int]:
+    """The processes that smbd started for a configuration, by the option that it gives them."""
+    option, found = f"--configfile={configuration}".encode(), []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if option in file.read_bytes().split(b"\0"):
+                found.append(int(file.parent.name))
+    return found
 
 
 def when_in_use(run: Path, act: Callable[[], None]) -> threading.Thread:

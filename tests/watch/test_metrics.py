@@ -13,7 +13,7 @@ import pytest
 from linerate import watch
 from linerate.array.control import ArrayReport, ControlClient, find
 from linerate.array.control.server import ControlServer
-from linerate.openmetrics import CONTENT_TYPE
+from linerate.array.figures.openmetrics import CONTENT_TYPE
 from linerate.results import RunDirectory
 from linerate.watch import ArraySource, DirectorySource
 from linerate.watch.metrics import exposition

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linerate.errors import UserError
 from linerate.quantity import parse_size, size_text
+from linerate.toml_lines import key_lines
 from linerate.workload import LunMap, Overrides, StepResult
 from linerate.workload.plan import curve_target_iops
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_file import parse_toml
-from linerate.workload.toml_lines import key_lines
 from linerate.workload.url import parse_target
 from linerate.workload.vdbench import load_vdbench
 from linerate.workload.vdbench.lexer import Parameter

@@ -8,11 +8,11 @@ from textwrap import dedent
 
 import pytest
 from linerate.errors import UserError
+from linerate.toml_lines import key_lines, line_of
 from linerate.workload import LunMap, Overrides, RunPlan, StepResult
 from linerate.workload.schema import run_schema, workload_schema
 from linerate.workload.spec import HitArea, OpenArrival, SessionSpec, SizeMix, SizeRange, VolumeRegion
 from linerate.workload.toml_file import parse_toml
-from linerate.workload.toml_lines import key_lines, line_of
 
 VOLUME = '[[volume]]\nname = "v1"\ntarget = "null:8g"\n'
 STREAM = '[[stream]]\nname = "s1"\n'
@@ -197,13 +197,41 @@ m = 1
     assert line_of(lines, ("a",)) == 1
     assert ("not",) not in lines
     assert line_of(lines, ("x", "y", "q k")) == 6
+    assert line_of(lines, ("x", "y", "q k", 1)) == 8
     assert line_of(lines, ("x", "y", "z", "w", "i")) == 10
+    assert line_of(lines, ("x", "other")) == 5
     assert line_of(lines, ("t", 0, "a")) == 13
     assert line_of(lines, ("t", 1, "a")) == 15
     assert line_of(lines, ("t", 1, "u", "k")) == 17
     assert line_of(lines, ("t", 1, "v", 0, "m")) == 20
     assert line_of(lines, ("t", 1, "missing")) == 14
     assert line_of(lines, ("nothing",)) == 0
+
+
+def test_lines_of_entries_of_lists() -> None:
+    text = '''a = [1, 2,
+  [
+    "x,", # 0, 1
+    """
+    y]""", { k = [
+      1] },
+  ], 3,
+]
+b.c = [
+  5 ]
+'''
+    lines = key_lines(text)
+    entries = {key: line for key, line in lines.items() if isinstance(key[-1], int)}
+    assert entries == {
+        ("a", 0): 1,
+        ("a", 1): 1,
+        ("a", 2): 2,
+        ("a", 2, 0): 3,
+        ("a", 2, 1): 4,
+        ("a", 2, 2): 5,
+        ("a", 3): 7,
+        ("b", "c", 0): 10,
+    }
 
 
 def test_the_schemas_name_every_key() -> None:

@@ -20,8 +20,8 @@ mod classes {
 }
 
 /// An exception of the class for `blame`.
-pub(crate) fn blamed(blame: Blame, message: impl Into<String>, hint: &'static str) -> PyErr {
-    let arguments = (message.into(), hint);
+pub(crate) fn blamed(blame: Blame, message: impl Into<String>, hint: impl Into<String>) -> PyErr {
+    let arguments = (message.into(), hint.into());
     match blame {
         Blame::User => classes::UserError::new_err(arguments),
         Blame::Peer => classes::PeerError::new_err(arguments),
@@ -144,6 +144,9 @@ pub(crate) fn array_error(error: &ArrayError) -> PyErr {
 }
 
 pub(crate) fn storage_error(error: &StorageError) -> PyErr {
+    if let Some(way_out) = error.way_out() {
+        return blamed(error.blame(), error.to_string(), way_out);
+    }
     let hint = match error.blame() {
         Blame::User => "`linerate array show` lists what exists, with its state",
         Blame::Peer => "see the partner's state and the network to it; then try again",

@@ -185,3 +185,13 @@ fn a_user_who_may_not_list_the_shares_is_told_so() {
     assert_eq!(error.blame(), Blame::User, "{error}");
     assert!(error.to_string().contains("may not use share IPC$"), "{error}");
 }
+
+#[test]
+fn the_helpers_of_a_server_end_with_it() {
+    let Some(samba) = Samba::start("") else { return };
+    list(&samba, &SmbOptions::default(), Samba::USER, Samba::PASSWORD).unwrap();
+    let folder = samba.folder();
+    assert!(!peers::helpers_of(&folder).is_empty(), "a list of shares is the work of a helper");
+    drop(samba);
+    assert_eq!(peers::helpers_of(&folder), Vec::<String>::new());
+}

@@ -16,6 +16,7 @@ from linerate.array.base import NAME_FORM, NAME_PATTERN
 from linerate.array.config import TABLE, TEXT, ArrayConfig
 from linerate.array.credentials import SECRET_KEYS, SecretError, secret_in_file, secret_in_variable
 from linerate.errors import UserError, fault_text
+from linerate.toml_lines import Key, key_lines, line_of
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgtsh]?)(?:i?b)?", re.IGNORECASE)
 _BYTES = {"": 1.0, "k": float(1 << 10), "m": float(1 << 20), "g": float(1 << 30), "t": float(1 << 40)}
@@ -35,13 +36,9 @@ _AS_TEXT = {
 """Keys that a file may give as text -> the plain key, what is expected, and what the units stand for."""
 
 _PATHS = {"path", "token_file", "certificate", "key", "identity"}
-_HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\"-]+)\s*\]")
-_KEY = re.compile(r"\s*\"?([\w-]+)\"?\s*=")
 
 EXAMPLE = "all-keys"
 """The example that shows every key."""
-
-_Path = tuple[str | int, ...]
 
 
 def example_names() -> list[str]:
@@ -67,7 +64,14 @@ def load_array_file(path: Path, *, secrets: bool = True) -> ArrayConfig:
 
     Without `secrets`, files and variables that hold some need not be there yet; the array is not fit to be served.
     """
-    return parse_array_text(read_array_text(path), name=str(path), folder=path.parent, secrets=secrets)
+    return placed_array_file(path, secrets=secrets)[0]
+
+
+def placed_array_file(path: Path, *, secrets: bool = True) -> tuple[ArrayConfig, Places]:
+    """The same, and where its keys are. Raises UserError."""
+    text = read_array_text(path)
+    places = Places(str(path), text)
+    return _parsed(text, places, path.parent, secrets), places
 
 
 def read_array_text(path: Path) -> str:
@@ -87,43 +91,51 @@ def parse_array_text(
     text: str, *, name: str = "array file", folder: Path = Path(), secrets: bool = True
 ) -> ArrayConfig:
     """The array that a TOML text describes; messages show `name`. Raises UserError."""
+    return _parsed(text, Places(name, text), folder, secrets)
+
+
+def _parsed(text: str, places: Places, folder: Path, secrets: bool) -> ArrayConfig:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{name}: {error}", "the file must be TOML: key = value") from error
-    lines = _with_plain_keys(key_lines(text))
-    _resolve(raw, _Source(name, lines, folder), secrets)
+        raise UserError(f"{places.name}: {error}", "the file must be TOML: key = value") from error
+    _resolve(raw, places, folder, secrets)
     try:
         return ArrayConfig.model_validate(raw)
     except ValidationError as error:
-        raise UserError(_first_fault(error, name, lines), _hint(error)) from error
+        raise _first_fault(error, places) from error
 
 
-class _Source:
-    """The source location of a mistake."""
+class Places:
+    """Where the keys of an array file are, and the entries of its lists."""
 
-    def __init__(self, name: str, lines: dict[_Path, int], folder: Path) -> None:
+    def __init__(self, name: str, text: str) -> None:
         self.name = name
-        self.lines = lines
-        self.folder = folder
+        self._lines = _with_plain_keys(key_lines(text))
 
-    def error(self, where: _Path, message: str, hint: str) -> UserError:
-        return UserError(f"{self.name}:{_line_of(where, self.lines)}: {_dotted(where)}: {message}", hint)
+    def of(self, *where: str | int) -> str:
+        """File, line and key, as messages begin. What the file does not have is in the nearest table around it."""
+        at = f"{self.name}:{line_of(self._lines, where) or 1}"
+        return f"{at}: {_dotted(where)}" if where else at
+
+    def error(self, where: Key, message: str, hint: str) -> UserError:
+        """The mistake of a user at a place."""
+        return UserError(f"{self.of(*where)}: {message}", hint)
 
 
-def _resolve(raw: dict[str, Any], source: _Source, secrets: bool) -> None:
+def _resolve(raw: dict[str, Any], places: Places, folder: Path, secrets: bool) -> None:
     """Replaces what only the file form knows: sizes as text, secrets from elsewhere, paths from the file's folder."""
     for where, table in _all_tables(raw, ()):
         for key in [key for key in table if key in _AS_TEXT]:
-            _resolve_amount(table, key, where, source)
+            _resolve_amount(table, key, where, places)
         for key in SECRET_KEYS:
-            _resolve_secret(table, key, where, source, secrets)
+            _resolve_secret(table, key, where, places, folder if secrets else None)
         for key in _PATHS & table.keys():
             if isinstance(table[key], str):
-                table[key] = str((source.folder / table[key]).absolute())
+                table[key] = str((folder / table[key]).absolute())
 
 
-def _all_tables(value: object, where: _Path) -> Iterator[tuple[_Path, dict[str, Any]]]:
+def _all_tables(value: object, where: Key) -> Iterator[tuple[Key, dict[str, Any]]]:
     """Every table below a value, with its path."""
     if isinstance(value, dict):
         yield where, value
@@ -136,94 +148,61 @@ def _all_tables(value: object, where: _Path) -> Iterator[tuple[_Path, dict[str, 
         yield from _all_tables(item, (*where, key))
 
 
-def _resolve_amount(table: dict[str, Any], key: str, where: _Path, source: _Source) -> None:
+def _resolve_amount(table: dict[str, Any], key: str, where: Key, places: Places) -> None:
     plain, form, factors = _AS_TEXT[key]
     if plain in table:
-        raise source.error((*where, key), f"{key} and {plain} say the same twice", "keep one of them")
+        raise places.error((*where, key), f"{key} and {plain} say the same twice", "keep one of them")
     given = table.pop(key)
     match = _AMOUNT.fullmatch(given.strip()) if isinstance(given, str) else None
     if match is None or match["unit"].lower() not in factors:
-        raise source.error((*where, key), f"{given!r} is not a {form[0]}", form[1])
+        raise places.error((*where, key), f"{given!r} is not a {form[0]}", form[1])
     amount = float(match["number"]) * factors[match["unit"].lower()]
     table[plain] = int(amount) if factors is _BYTES else amount
 
 
-def _resolve_secret(chap: dict[str, Any], key: str, where: _Path, source: _Source, secrets: bool) -> None:
+def _resolve_secret(chap: dict[str, Any], key: str, where: Key, places: Places, folder: Path | None) -> None:
+    """Without a folder, nothing is read."""
     given = [name for name in (key, f"{key}_file", f"{key}_env") if name in chap]
     if len(given) > 1:
-        raise source.error((*where, given[1]), f"{' and '.join(given)} are given", "keep one of them")
+        raise places.error((*where, given[1]), f"{' and '.join(given)} are given", "keep one of them")
     for name in given:
         if name == key:
             continue
         place = str(chap.pop(name))
-        if not secrets:
+        if folder is None:
             chap[key] = f"the {key}, not read"
             continue
         try:
             is_file = name.endswith("_file")
-            chap[key] = secret_in_file(source.folder / place) if is_file else secret_in_variable(place)
+            chap[key] = secret_in_file(folder / place) if is_file else secret_in_variable(place)
         except SecretError as fault:
-            raise source.error((*where, name), fault.message, fault.hint) from fault
+            raise places.error((*where, name), fault.message, fault.hint) from fault
 
 
-def key_lines(text: str) -> dict[_Path, int]:
-    """Line of every table header and key in a TOML text, by path; later tables of an array count up."""
-    lines: dict[_Path, int] = {}
-    counts: dict[_Path, int] = {}
-    table: _Path = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := _HEADER.match(line):
-            names = [name.strip('"') for name in header[2].split(".")]
-            table = _table_path(names, counts, grows=header[1] == "[[")
-            lines.setdefault(table, number)
-        elif key := _KEY.match(line):
-            lines.setdefault((*table, key[1]), number)
-    return lines
-
-
-def _with_plain_keys(lines: dict[_Path, int]) -> dict[_Path, int]:
+def _with_plain_keys(lines: dict[Key, int]) -> dict[Key, int]:
     """The same, with the plain keys that only the text forms of a file stand for."""
     both = dict(lines)
     for where, line in lines.items():
-        key = str(where[-1])
+        key = where[-1]
+        if isinstance(key, int):
+            continue
         plain = _AS_TEXT[key][0] if key in _AS_TEXT else key.removesuffix("_file").removesuffix("_env")
         both.setdefault((*where[:-1], plain), line)
     return both
 
 
-def _table_path(names: list[str], counts: dict[_Path, int], *, grows: bool) -> _Path:
-    path: _Path = ()
-    for place, name in enumerate(names):
-        path = (*path, name)
-        if grows and place == len(names) - 1:
-            counts[path] = counts.get(path, -1) + 1
-        if path in counts:
-            path = (*path, counts[path])
-    return path
-
-
-def _line_of(where: _Path, lines: dict[_Path, int]) -> int:
-    """The line of the longest part of the path that is in the file, or of the first key below it."""
-    for length in range(len(where), 0, -1):
-        if found := [line for path, line in lines.items() if path[:length] == where[:length]]:
-            return min(found)
-    return 1
-
-
-def _dotted(where: _Path) -> str:
+def _dotted(where: Key) -> str:
     text = ""
     for part in where:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
 
 
-def _first_fault(error: ValidationError, name: str, lines: dict[_Path, int]) -> str:
+def _first_fault(error: ValidationError, places: Places) -> UserError:
     fault = error.errors(include_input=False, include_url=False)[0]
     place = (*fault["loc"], *fault.get("ctx", {}).get("at", ()))
-    where: _Path = tuple(part for part in place if part not in (TEXT, TABLE))
-    message = fault_text(fault["msg"])
-    at = f"{name}:{_line_of(where, lines)}"
-    return f"{at}: {_dotted(where)}: {message}" if where else f"{at}: {message}"
+    where = tuple(part for part in place if part not in (TEXT, TABLE))
+    return places.error(where, fault_text(fault["msg"]), _hint(error))
 
 
 def _hint(error: ValidationError) -> str:

@@ -151,15 +151,14 @@ class _Phase:
         self._writer = writer
         self._tell = tell
         self._done_bytes = 0
-        self._counted = Counted(None, warms_up=False)
-        self._core: _core.BackupJob | None = None
+        self._opened: tuple[_core.BackupJob, Counted] | None = None
 
     def open(self) -> None:
         """Opens the volumes, and starts. Raises LinerateError; then nothing was written."""
-        # Before the start: the load works from then on.
-        self._counted = Counted(self._counters, warms_up=False)
         try:
-            self._core = _core.BackupJob.start(self._job.seam_json())
+            # Before the start: the load works from then on.
+            counted = Counted(self._counters, warms_up=False)
+            self._opened = _core.BackupJob.start(self._job.seam_json()), counted
         except LinerateError as error:
             self._begin({})
             self._writer.end_step(state="failed", reason=error.message)
@@ -167,15 +166,15 @@ class _Phase:
 
     def run(self) -> PhaseResult:
         """Until the end. Raises LinerateError if the phase fails, and KeyboardInterrupt if the user stops it."""
-        core = self._core
-        if core is None:
+        if self._opened is None:
             raise InternalError(f"the phase {self._name} was not opened")
+        core, counted = self._opened
         self._begin(core.facts())
         self._tell(PhaseProgress(self._name, 0.0, 0, core.data_bytes))
         try:
             with heard():
                 self._pull(core)
-                counters = self._counted.difference()
+                counters = counted.difference()
             ended = core.finish()
         except KeyboardInterrupt:
             core.stop()

@@ -8,13 +8,18 @@ import os
 import platform
 import socket
 import struct
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from linerate.results.facts import SYSCTLS, checked_facts
 from linerate.results.manifest import FactValue
 
-_SIOCGIFADDR = 0x8915  # netdevice(7): the primary IPv4 address of an interface
+_SIOCGIFCONF = 0x8912  # netdevice(7): the IPv4 addresses of all interfaces, as records `struct ifreq`
+_IFREQ = struct.Struct("16s 4x 4s 16x")  # name, then family and port, address
+_IFREQS_MAX = 1024
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def collect_environment(peers: Sequence[str] = (), root: Path = Path("/")) -> dict[str, FactValue]:
@@ -126,28 +131,27 @@ def _port_towards(host: str, root: Path) -> str | None:
         return None
     if ipaddress.ip_address(local).is_loopback or local == str(address[0]):
         return "lo"
-    return _port_with_ipv6(local, root) if ":" in local else _port_with_ipv4(local)
+    return host_addresses(root).get(ipaddress.ip_address(local))
 
 
-def _port_with_ipv4(local: str) -> str | None:
+def host_addresses(root: Path = Path("/")) -> dict[IpAddress, str]:
+    """The addresses of this host, each with its interface: IPv4, then IPv6, in order."""
+    found: dict[IpAddress, str] = dict(sorted(_ipv4_addresses()))
+    lines = [line.split() for line in _read(root / "proc/net/if_inet6").splitlines()]
+    found.update(
+        sorted((ipaddress.IPv6Address(bytes.fromhex(fields[0])), fields[-1]) for fields in lines if fields)
+    )
+    return found
+
+
+def _ipv4_addresses() -> Iterator[tuple[ipaddress.IPv4Address, str]]:
+    buffer = array("B", bytes(_IFREQ.size * _IFREQS_MAX))
+    place, length = buffer.buffer_info()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        for _, name in socket.if_nameindex():
-            try:
-                answer = fcntl.ioctl(control.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()))
-            except OSError:
-                continue  # a port without an IPv4 address
-            if socket.inet_ntoa(answer[20:24]) == local:
-                return name
-    return None
-
-
-def _port_with_ipv6(local: str, root: Path) -> str | None:
-    wanted = ipaddress.ip_address(local).packed.hex()
-    for line in _read(root / "proc/net/if_inet6").splitlines():
-        fields = line.split()
-        if fields and fields[0] == wanted:
-            return fields[-1]
-    return None
+        answer = fcntl.ioctl(control.fileno(), _SIOCGIFCONF, struct.pack("iP", length, place))
+    used, _ = struct.unpack("iP", answer)
+    for name, address in _IFREQ.iter_unpack(buffer.tobytes()[:used]):
+        yield ipaddress.IPv4Address(address), name.split(b"\0")[0].decode().split(":")[0]  # eth0:1 is a label
 
 
 def _cpuinfo(root: Path, key: str) -> str:

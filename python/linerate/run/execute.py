@@ -230,11 +230,10 @@ class _Step:
         if planned.pause_s:
             signal.sigtimedwait([], planned.pause_s)  # a sleep that Ctrl-C ends
         _run_commands(planned.start_commands)
-        load = self._start()
+        load, counted = self._start()
         try:
             self._arrays = self._execution.arrays(load) if self._execution.arrays else None
             with heard(), self._beside(load):
-                counted = Counted(self._execution.counters, warms_up=planned.spec.warmup_s > 0)
                 self._pull(load, counted)
                 counters = counted.difference()
             ended = load.finish()
@@ -258,8 +257,10 @@ class _Step:
         _run_commands(planned.end_commands)
         return _step_result(measured)
 
-    def _start(self) -> Load:
+    def _start(self) -> tuple[Load, Counted]:
         try:
+            # Before the start: without a warm-up the load is measured from then on.
+            counted = Counted(self._execution.counters, warms_up=self._planned.spec.warmup_s > 0)
             load = self._execution.loader.start(self._clearance.of(self._planned.spec))
         except LinerateError as error:
             self._begin(self._planned.spec, {})
@@ -281,7 +282,7 @@ class _Step:
                 paced=rate_asked(spec.model_dump(mode="json")) is not None,
             )
         )
-        return load
+        return load, counted
 
     def _begin(self, spec: RunSpec, facts: Mapping[str, Any]) -> None:
         planned = self._planned

@@ -49,8 +49,8 @@ from linerate.san.model import (
 )
 from linerate.san.paths import layout
 from linerate.san.storage import Storage, misfits
+from linerate.toml_lines import Key, key_lines, line_of
 from linerate.workload.problems import Problems, SourceLocation
-from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
 
 TOPOLOGIES = Path(__file__).resolve().parent / "topologies"

@@ -33,9 +33,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from linerate.array.figures.openmetrics import CONTENT_TYPE
 from linerate.array.httpd import http_settings
 from linerate.errors import HostError
-from linerate.openmetrics import CONTENT_TYPE
 from linerate.watch.cable import cable_route
 from linerate.watch.live import Live
 from linerate.watch.san import LabSource

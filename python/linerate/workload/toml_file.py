@@ -16,6 +16,7 @@ from typing import Any
 
 from linerate.errors import UserError
 from linerate.quantity import number_text, size_text
+from linerate.toml_lines import Key, key_lines, line_of
 from linerate.workload.multipath import contradiction, filled_paths
 from linerate.workload.overrides import Overrides, fill_number
 from linerate.workload.plan import CONTROLLED, RUNS_MAX, UNCONTROLLED, PlannedRun, PlanStep, Rate, RunPlan
@@ -29,7 +30,6 @@ from linerate.workload.spec import (
     StreamSpec,
     VolumeSpec,
 )
-from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_model import (
     LimitTable,
     RunSettings,

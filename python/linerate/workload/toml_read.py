@@ -12,9 +12,9 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from linerate.errors import UserError, fault_text
+from linerate.toml_lines import Key, key_lines, line_of
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.text import read_content
-from linerate.workload.toml_lines import Key, key_lines, line_of
 
 Model = TypeVar("Model", bound=BaseModel)
 _FILE_BYTES_MAX = 16 << 20

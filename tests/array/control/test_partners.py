@@ -156,8 +156,12 @@ def test_an_address_that_leads_to_another_array_is_noticed_before_anything_is_se
     """The other array would let it in: both are its partners."""
     a, b, c = arrays
     with c.serving(a) as (array, server):
-        with pytest.raises(PeerError, match="certificate is not the one that is trusted"):
+        with pytest.raises(
+            PeerError, match=r"certificate is not the one that is trusted, which .*b\.pem"
+        ) as caught:
             _client(a, b, server.partner_url).do("replica_begin", {})
+        assert "`linerate array identity` prints there into that file" in caught.value.hint
+        assert "linerate array rejoin" in caught.value.hint
         both = a.knowing(b, c)
         with pytest.raises(PeerError, match="certificate is not the one that is trusted"):
             _client(a, b, server.partner_url, both).do("replica_begin", {})

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from linerate.cli.array.portals import host_addresses
 
 from tests.cli.conftest import Done, linerate
 from tests.support.serving import serving
@@ -84,32 +83,20 @@ def test_disks_of_an_array_that_serves_are_in_use_and_not_missing(tmp_path: Path
 
 def test_portals_that_this_host_lacks_are_named_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "lab.toml"
-    lacking = '[\n"127.0.0.1:0",\n# "192.0.2.77:3260"\n"192.0.2.77:3260",\n{ interface = "nosuch0" },\n]'
+    lacking = '[\n"127.0.0.1:0",\n# "192.0.2.77:3260"\n"192.0.2.77:3260",\n\n{ interface = "nosuch0" },\n]'
     file.write_text(ARRAY.replace('["127.0.0.1:0"]', lacking), "ascii")
     done = _check(file)
     assert done.returncode == 1, done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("care")]
     assert lines[0].startswith(
-        f"care     portal 192.0.2.77:3260: {file}:5: this host does not have the address; it has "
+        f"care     portal 192.0.2.77:3260: {file}:5: portals[1]: this host does not have the address; it has "
     )
     assert "127.0.0.1" in lines[0].rpartition("it has ")[2]
     assert lines[1].startswith(
-        f"care     portal nosuch0:3260: {file}:6: this host has no such interface; it has "
+        f"care     portal nosuch0:3260: {file}:7: portals[2]: this host has no such interface; it has "
     )
     assert len(lines) == 2
     assert "will be made" in done.stdout, "the disks are looked at all the same"
-
-
-def test_the_addresses_of_a_host(tmp_path: Path) -> None:
-    (tmp_path / "proc/net").mkdir(parents=True)
-    trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.1.0.0\n        /24 link UNICAST\n"
-    trie += "".join(
-        f"     |-- {one}\n        /32 host LOCAL\n" for one in ("127.0.0.1", "10.1.0.9", "10.1.0.10")
-    )
-    (tmp_path / "proc/net/fib_trie").write_text(trie * 2, "ascii")
-    v6 = [f"{address} 02 40 00 80 eth0\n" for address in ("fe80" + "0" * 27 + "1", "fd00" + "0" * 27 + "2")]
-    (tmp_path / "proc/net/if_inet6").write_text("".join(v6), "ascii")
-    assert host_addresses(tmp_path) == ["10.1.0.9", "10.1.0.10", "127.0.0.1", "[fd00::2]"]
 
 
 def test_an_array_that_never_served(tmp_path: Path) -> None:

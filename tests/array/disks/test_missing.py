@@ -201,6 +201,43 @@ def test_a_new_disk_that_holds_something_is_not_overwritten(served_once: Path) -
         assert "r0 is optimal" in fine(*words, "--overwrite").stdout
 
 
+@pytest.mark.long
+def test_a_missing_disk_comes_back_under_its_own_name(served_once: Path) -> None:
+    """Its own file is put back, then it is lost for good, and a new one is made in its place."""
+    file, aside = served_once / "disks" / "d1.img", served_once / "aside"
+    text = ARRAY.replace('spares = ["d3"]\n', "").replace("count = 4", "count = 3")
+    again = ("array", "replace-disk", "d1", "d1", "--path", str(file), "--size", "24m", "--sparse")
+    for is_lost in (False, True):
+        file.rename(aside)
+        with serving(served_once, text):
+            disks = {disk.name: disk for disk in ControlClient.at(find(None)).report().storage.disks}
+            assert disks["d1"].state == "missing"
+            if not is_lost:
+                aside.rename(file)
+            assert "r0 is optimal" in fine(*again).stdout
+            taken = linerate(*again)
+            assert (taken.returncode, "is the disk d1 of r0, in this array" in taken.stderr) == (2, True)
+        with serving(served_once, text) as portal, logged_in(portal, IQN) as session:
+            assert session.read(0, 0, len(PATTERN)).data == PATTERN
+            disks = {disk.name: disk for disk in ControlClient.at(find(None)).report().storage.disks}
+            assert disks["d1"].state == "online"
+
+
+@pytest.mark.long
+def test_a_missing_disk_stays_missing_if_nothing_takes_its_place(served_once: Path) -> None:
+    file = served_once / "disks" / "d1.img"
+    file.unlink()
+    text = ARRAY.replace('spares = ["d3"]\n', "").replace("count = 4", "count = 3")
+    with serving(served_once, text):
+        again = ("array", "replace-disk", "d1", "d1", "--path", str(file), "--sparse")
+        small = linerate(*again, "--size", "1m")
+        assert small.returncode != 0
+        assert not file.exists()
+        disks = {disk.name: disk for disk in ControlClient.at(find(None)).report().storage.disks}
+        assert (disks["d1"].state, disks["d1"].path) == ("missing", str(file))
+        assert "r0 is optimal" in fine(*again, "--size", "24m").stdout
+
+
 def test_a_start_that_fails_leaves_no_files(tmp_path: Path) -> None:
     (tmp_path / "disks").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -130,7 +130,8 @@ impl Engines {
             Command::CreateVolume { name, .. } | Command::Clone { name, .. } => {
                 Some(Name::Volume(name.clone()))
             }
-            Command::ReplaceDisk { new, .. } => Some(Name::Disk(new.name.clone())),
+            // A missing disk may come back under its own name, which its engine knows.
+            Command::ReplaceDisk { disk, new, .. } if new.name != *disk => Some(Name::Disk(new.name.clone())),
             _ => None,
         };
         let _naming = new_name.as_ref().map(|_| lock(&self.naming));

@@ -93,6 +93,10 @@ impl Samba {
         self.dir.join("share").join(name)
     }
 
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.dir.clone()
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
@@ -135,6 +139,21 @@ impl Samba {
         let pid = self.daemon.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let _ = self.daemon.wait();
+        self.end_helpers();
+    }
+
+    /// Ends samba-dcerpcd and what it started: smbd starts it in a session of its own when a client lists the shares.
+    fn end_helpers(&self) {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let helpers = helpers_of(&self.dir);
+            if helpers.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < until, "these helpers of smbd do not end: {helpers:?}");
+            let _ = Command::new("kill").arg("-KILL").args(helpers).stderr(Stdio::null()).status();
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// Its process, which is also its process group.
@@ -147,6 +166,7 @@ impl Samba {
         kill_group(self.id());
         let _ = self.daemon.wait();
         self.wait_while(|_| true);
+        self.end_helpers();
     }
 
     pub(crate) fn start_if_killed(&mut self) {
@@ -269,9 +289,7 @@ struct Process {
 
 /// The processes of a group that run.
 fn processes_of_group(group: u32) -> Vec<Process> {
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let of_group = pids.filter_map(|pid| {
+    let of_group = all_processes().filter_map(|pid| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
         let mut fields = rest.split_whitespace();
@@ -279,6 +297,21 @@ fn processes_of_group(group: u32) -> Vec<Process> {
         (own_group == group && state != "Z").then(|| Process { pid, name: name.to_owned() })
     });
     of_group.collect()
+}
+
+/// The processes that smbd started for the configuration in a folder, by the option that it gives them.
+pub(crate) fn helpers_of(dir: &Path) -> Vec<String> {
+    let option = format!("--configfile={}", dir.join("smb.conf").display());
+    let is_one = |pid: &u32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|byte| *byte == 0).any(|word| word == option.as_bytes())
+    };
+    all_processes().filter(is_one).map(|pid| pid.to_string()).collect()
+}
+
+fn all_processes() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Prints why a test does not run. If `LINERATE_CI` is set every peer must be installed, and a skip is a failure.

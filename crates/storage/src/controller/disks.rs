@@ -20,6 +20,7 @@ use std::{
     cell::RefCell,
     collections::BTreeMap,
     fs, io,
+    mem::replace,
     path::{Path, PathBuf},
     rc::Rc,
 };
@@ -30,13 +31,13 @@ pub(super) struct DiskTable {
     files: Option<Files>,
     /// Files are only read, and writes to disks are kept in memory.
     is_looking: bool,
-    disks: RefCell<Vec<Entry>>,
+    disks: RefCell<Vec<DiskEntry>>,
     /// Files that this start made.
     made: RefCell<Vec<PathBuf>>,
 }
 
 /// A disk of the configuration.
-struct Entry {
+pub(super) struct DiskEntry {
     spec: DiskSpec,
     disk: Option<Rc<dyn Disk>>,
     file: Option<FileDisk>,
@@ -44,7 +45,7 @@ struct Entry {
     state: Option<(DiskState, Option<String>)>,
 }
 
-impl Entry {
+impl DiskEntry {
     fn is_in_use(&self) -> bool {
         self.disk.is_none() && matches!(self.state, Some((DiskState::InUse, _)))
     }
@@ -63,11 +64,11 @@ impl DiskTable {
         let disk_table = Self { runtime, files, is_looking, disks, made };
         for spec in specs {
             let entry = match disk_table.open_one(&spec, false).await {
-                Ok((disk, file)) => Entry { spec, disk: Some(disk), file, state: None },
+                Ok((disk, file)) => DiskEntry { spec, disk: Some(disk), file, state: None },
                 Err(error) => {
                     let StorageError::Open { error: reason, .. } = &error else { return Err(error) };
                     let Some(state) = absence(reason, is_looking) else { return Err(error) };
-                    Entry { spec, disk: None, file: None, state: Some((state, None)) }
+                    DiskEntry { spec, disk: None, file: None, state: Some((state, None)) }
                 }
             };
             disk_table.disks.borrow_mut().push(entry);
@@ -116,10 +117,7 @@ impl DiskTable {
                 self.disks.borrow().iter().find(|one| one.spec.name == *name).map(|one| one.spec.clone());
             let Some(spec) = spec else { continue };
             let (disk, file) = self.open_one(&spec, true).await?;
-            let mut disks = self.disks.borrow_mut();
-            if let Some(entry) = disks.iter_mut().find(|one| one.spec.name == *name) {
-                *entry = Entry { spec, disk: Some(disk), file, state: None };
-            }
+            self.put(name, DiskEntry { spec, disk: Some(disk), file, state: None });
         }
         Ok(())
     }
@@ -164,8 +162,13 @@ impl DiskTable {
         self.made.take();
     }
 
-    /// Adds a disk while the array serves.
-    pub(super) async fn add(&self, spec: DiskSpec) -> Result<Rc<dyn Disk>, StorageError> {
+    /// Adds a disk that is to replace another one, while the array serves. It may have the name of that one if that one
+    /// is missing, whose entry is returned then.
+    pub(super) async fn add(
+        &self,
+        spec: DiskSpec,
+        replaced: &str,
+    ) -> Result<(Rc<dyn Disk>, Option<DiskEntry>), StorageError> {
         check_name(&spec.name)?;
         check_disk(&spec)?;
         if spec.count.is_some() {
@@ -177,19 +180,42 @@ impl DiskTable {
             ));
         }
         let taken = || StorageError::Taken { noun: Noun::Disk, name: spec.name.clone() };
-        if self.check(&spec.name).is_ok() {
+        let is_back = spec.name == replaced && self.is_absent(replaced);
+        if !is_back && self.check(&spec.name).is_ok() {
             return Err(taken());
         }
         let (disk, file) = self.open_one(&spec, true).await?;
-        let entry = Entry { spec, disk: Some(Rc::clone(&disk)), file, state: None };
-        self.disks.borrow_mut().push(entry);
-        Ok(disk)
+        let entry = DiskEntry { spec, disk: Some(Rc::clone(&disk)), file, state: None };
+        let name = entry.spec.name.clone();
+        Ok((disk, self.put(&name, entry)))
     }
 
-    /// Forgets a disk. A file that was made for it is removed, unless it is in use.
-    pub(super) fn remove(&self, name: &str, is_of_use: bool) {
-        self.disks.borrow_mut().retain(|entry| entry.spec.name != name);
-        if is_of_use { self.keep_made() } else { self.remove_made() }
+    /// Forgets the disk that was replaced.
+    pub(super) fn keep(&self, name: &str, replaced: &str) {
+        self.keep_made();
+        if name != replaced {
+            self.disks.borrow_mut().retain(|entry| entry.spec.name != replaced);
+        }
+    }
+
+    /// Forgets a disk that replaces no other one, and removes a file that was made for it. `missing`: the entry that
+    /// had its name before.
+    pub(super) fn undo(&self, name: &str, missing: Option<DiskEntry>) {
+        self.remove_made();
+        match missing {
+            Some(entry) => drop(self.put(name, entry)),
+            None => self.disks.borrow_mut().retain(|entry| entry.spec.name != name),
+        }
+    }
+
+    /// Puts an entry in the place of the one of a name, which it returns, or at the end.
+    fn put(&self, name: &str, entry: DiskEntry) -> Option<DiskEntry> {
+        let mut disks = self.disks.borrow_mut();
+        if let Some(place) = disks.iter_mut().find(|one| one.spec.name == name) {
+            return Some(replace(place, entry));
+        }
+        disks.push(entry);
+        None
     }
 
     /// The error for an unknown name.
@@ -237,7 +263,7 @@ impl DiskTable {
     /// The file disks: path, whether space may run out, and state.
     pub(super) fn kept_in_files(&self) -> Vec<(String, PathBuf, FileDisk)> {
         let disks = self.disks.borrow();
-        let file = |entry: &Entry| {
+        let file = |entry: &DiskEntry| {
             let path = PathBuf::from(entry.spec.path.as_ref()?);
             Some((entry.spec.name.clone(), path, entry.file.clone()?))
         };
@@ -248,7 +274,7 @@ impl DiskTable {
     /// another disk while an array served, and the array file does not list it.
     pub(super) fn status(&self, places: &[Membership]) -> Vec<DiskStatus> {
         let disks = self.disks.borrow();
-        let one = |entry: &Entry| {
+        let one = |entry: &DiskEntry| {
             let place = places.iter().find(|place| place.disk == entry.spec.name);
             let (state, set) = match (place, &entry.state) {
                 (Some(place), _) if entry.disk.is_some() => (place.state, Some(place.set.clone())),

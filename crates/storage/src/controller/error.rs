@@ -250,6 +250,14 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// What to do about it, where neither the message nor the kind of error says so.
+    pub fn way_out(&self) -> Option<String> {
+        match self {
+            Self::Replica(error) => error.way_out(),
+            _ => None,
+        }
+    }
+
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {

@@ -204,7 +204,7 @@ impl Controller {
     async fn replace_disk(&self, disk: &str, new: DiskSpec, overwrite: bool) -> Result<(), StorageError> {
         let entry = self.set_with(disk)?;
         let (name, path) = (new.name.clone(), new.path.clone().unwrap_or_default());
-        let comes = self.disk_table.add(new).await?;
+        let (comes, missing) = self.disk_table.add(new, disk).await?;
         let content = match self.disk_table.old_file(&name) {
             Some(file) if !overwrite => probe(&file).await,
             _ => Ok(Content::Nothing),
@@ -214,8 +214,10 @@ impl Controller {
             Ok(()) => entry.set.replace_disk(disk, comes).await.map_err(|error| entry.fault(error)),
             Err(refused) => Err(refused),
         };
-        // Remove the disk that is now unused.
-        self.disk_table.remove(if replaced.is_ok() { disk } else { &name }, replaced.is_ok());
+        match replaced {
+            Ok(()) => self.disk_table.keep(&name, disk),
+            Err(_) => self.disk_table.undo(&name, missing),
+        }
         if let Some(spaces) = &self.spaces {
             spaces.look_at(&self.disk_table);
         }

@@ -31,14 +31,11 @@ pub enum ReplicaError {
         volume: String,
     },
     /// The partner is this array itself.
-    #[error("the partner is this array itself ({0}); name another array's certificate and address")]
+    #[error("the partner is this array itself ({0})")]
     Itself(String),
     /// The group belongs to another pair of arrays.
-    #[error(
-        "group \"{group}\" is joined with the array {known}, not with {now}; if that array takes its place: linerate array \
-         rejoin {group}"
-    )]
-    Concat {
+    #[error("group \"{group}\" is joined with the array {known}, not with {now}")]
+    OtherPartner {
         /// The group.
         group: String,
         /// The identity it is joined with.
@@ -47,10 +44,7 @@ pub enum ReplicaError {
         now: String,
     },
     /// This array had another identity when the group was joined.
-    #[error(
-        "group \"{group}\" was joined when this array was {known}; now it is {now}. Give it its old identity file, or: \
-         linerate array rejoin {group}, at both arrays"
-    )]
+    #[error("group \"{group}\" was joined when this array was {known}; now it is {now}")]
     Renamed {
         /// The group.
         group: String,
@@ -152,6 +146,20 @@ impl From<DiskError> for ReplicaError {
 }
 
 impl ReplicaError {
+    /// What to do about it, where the message does not say so.
+    pub fn way_out(&self) -> Option<String> {
+        match self {
+            Self::Itself(_) => Some("name another array's certificate and address".to_owned()),
+            Self::OtherPartner { group, .. } => {
+                Some(format!("if that array takes its place: linerate array rejoin {group}"))
+            }
+            Self::Renamed { group, .. } => Some(format!(
+                "give this array its old identity file, or: linerate array rejoin {group}, at both arrays"
+            )),
+            _ => None,
+        }
+    }
+
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {

@@ -93,7 +93,11 @@ impl<S: Store + 'static> Group<S> {
             return Err(ReplicaError::Renamed { group, known: known.here, now: pair.here.clone() });
         }
         if known.partner != pair.partner {
-            return Err(ReplicaError::Concat { group, known: known.partner, now: pair.partner.clone() });
+            return Err(ReplicaError::OtherPartner {
+                group,
+                known: known.partner,
+                now: pair.partner.clone(),
+            });
         }
         Ok(())
     }

@@ -253,7 +253,7 @@ fn a_partner_receives_its_own_and_does_nothing_else() {
         let mut theirs = offer.clone();
         theirs["from"] = "stranger".into();
         let refused = to.ask("replica_begin", json!({"offer": theirs, "pair": stranger})).await;
-        assert!(matches!(refused, Err(ReplicaError::Concat { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(ReplicaError::OtherPartner { .. })), "{refused:?}");
         let mut other = offer.clone();
         other["id"] = "another one".into();
         let refused = to.ask("replica_begin", json!({"offer": other, "pair": to.pair(&from)})).await;

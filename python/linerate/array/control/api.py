@@ -28,8 +28,8 @@ from linerate.array.control.partnership import RUN_HEADER, Partnership
 from linerate.array.control.report import ArrayReport
 from linerate.array.control.service import OWNER, Caller, ControlService
 from linerate.array.figures.metrics import array_metrics
+from linerate.array.figures.openmetrics import CONTENT_TYPE, exposition_of
 from linerate.errors import LinerateError, UserError
-from linerate.openmetrics import CONTENT_TYPE, exposition_of
 
 _LOG = logging.getLogger("linerate")
 

@@ -92,6 +92,7 @@ class PartnerClient:
         self.url = partner.control.rstrip("/")
         self._address = (parts.hostname or "", parts.port or 443)
         self._partner = partner.name
+        self._certificate = partner.certificate
         self._partnership = partnership
         self._context = partnership.client_context(partner.name)
         self._timeout_s = timeout_s
@@ -101,9 +102,12 @@ class PartnerClient:
         connection = _tcp(*self._address, self._timeout_s, self._context)
         headers = {RUN_HEADER: self._partnership.run}
         body = json.dumps(fields).encode()
-        status, answered, run = _exchange(
-            self.url, connection, "POST", f"/v1/partner/{verb}", body, headers, self._check
-        )
+        try:
+            status, answered, run = _exchange(
+                self.url, connection, "POST", f"/v1/partner/{verb}", body, headers, self._check
+            )
+        except _UntrustedError as error:
+            raise self._stranger() from error
         self._partnership.answered_by(self._partner, run, self.url)
         try:
             return _value(self.url, status, answered)
@@ -117,9 +121,19 @@ class PartnerClient:
         if found == self._partnership.own.identity:
             raise self._partnership.itself(self.url)
         if found != self._partnership.identity_of(self._partner):
-            raise PeerError(
-                f"{self.url}: {found} answers there, not {self._partner}", "name the partner's address"
-            )
+            raise self._stranger()
+
+    def _stranger(self) -> PeerError:
+        return PeerError(
+            f"{self.url}: its certificate is not the one that is trusted, which {self._certificate} holds",
+            f"if {self._partner} has a new identity, or is a new array: put what `linerate array identity` prints "
+            "there into that file, restart this array, then `linerate array rejoin`; else see whether the address "
+            "is right",
+        )
+
+
+class _UntrustedError(PeerError):
+    """What answers has another certificate than those that are trusted."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -169,10 +183,9 @@ def _exchange(
             f"{url}: no answer within {connection.timeout:g} s", "see whether the array still runs"
         ) from error
     except ssl.SSLCertVerificationError as error:
-        raise PeerError(
+        raise _UntrustedError(
             f"{url}: its certificate is not the one that is trusted: {error.verify_message}{_lost_trust()}",
-            "see whether the address is right; then name the PEM file that belongs to it: SSL_CERT_FILE for owners, "
-            "certificate of the [[partners]] table for partners",
+            "see whether the address is right; then name the PEM file that belongs to it: SSL_CERT_FILE",
         ) from error
     except ssl.SSLError as error:
         if is_connected and check is not None:

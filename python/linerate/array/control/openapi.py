@@ -11,8 +11,8 @@ from pydantic.json_schema import models_json_schema
 from linerate.array.base import Frozen
 from linerate.array.control.commands import COMMANDS, ArrayCommand
 from linerate.array.control.report import ArrayReport
+from linerate.array.figures.openmetrics import CONTENT_TYPE
 from linerate.errors import Blame
-from linerate.openmetrics import CONTENT_TYPE
 
 
 class ErrorReply(Frozen):

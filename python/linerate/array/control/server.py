@@ -34,8 +34,9 @@ from linerate.array.control.registration import (
     token_of,
 )
 from linerate.array.control.service import ControlService
+from linerate.array.control.tls import owner_context
 from linerate.array.httpd import http_settings
-from linerate.errors import HostError, UserError
+from linerate.errors import HostError
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5
@@ -92,7 +93,7 @@ class ControlServer:
     @contextlib.contextmanager
     def _for_owners(self, token: str) -> Iterator[str]:
         control = self._config.control
-        tls = _certified(control.certificate, control.key) if control.certificate and control.key else None
+        tls = owner_context(control.certificate, control.key) if control.certificate and control.key else None
         listening = _listen("control.listen", control.listen)
         host, port = listening.getsockname()[:2]
         url = f"{'https' if tls else 'http'}://{_reached(host)}:{port}"
@@ -140,44 +141,6 @@ def _serving(
         server.should_exit = True
         thread.join(2 * STOP_TIMEOUT_S)
         listening.close()
-
-
-def _certified(certificate: str, key: str) -> ssl.SSLContext:
-    """For HTTPS. Raises UserError for files that are no certificate with its key."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    locked: list[str] = []
-
-    def passphrase() -> str:
-        # Else it would be asked for on the terminal, and a service has none.
-        locked.append(key)
-        return ""
-
-    try:
-        for path in (certificate, key):
-            Path(path).read_bytes()
-        context.load_cert_chain(certificate, key, passphrase)
-    except OSError as error:
-        if locked:
-            hint = "write the key without it: openssl pkey -in KEY -out PLAIN"
-            raise UserError(
-                f"control.key: {key} has a passphrase, and a service cannot ask for it", hint
-            ) from error
-        if not isinstance(error, ssl.SSLError):
-            what = "certificate" if error.filename == certificate else "key"
-            raise UserError(
-                f"control.{what}: {error.filename}: {error.strerror}",
-                "name a PEM file that the array may read",
-            ) from error
-        is_other = error.reason == "KEY_VALUES_MISMATCH"
-        why = (
-            "the key belongs to another certificate" if is_other else "one of them is no PEM file of its kind"
-        )
-        raise UserError(
-            f"{certificate} and {key} are no certificate with its key: {why}",
-            "control.certificate names a file with BEGIN CERTIFICATE, control.key one with BEGIN PRIVATE KEY",
-        ) from error
-    return context
 
 
 def _listen(name: str, address: str) -> socket.socket:

@@ -158,7 +158,7 @@ class ControlService:
                     self._check_is_new(command.name)
                     return self._manage(command)
                 case ReplaceDisk():
-                    self._check_is_free(command.new)
+                    self._check_is_free(command.new, command.disk)
                     return self._manage(command)
                 case Snapshot():
                     self._check_one_pool(command.volumes)
@@ -181,19 +181,27 @@ class ControlService:
                     message = f'there is a volume "{name}" already, LUN {volume.lun} of {target.name}'
                     raise UserError(message, "choose another name")
 
-    def _check_is_free(self, disk: DiskConfig) -> None:
+    def _check_is_free(self, disk: DiskConfig, replaced: str) -> None:
         # The engine that replaces it does not know the disks of others, and a locked file does not say whose it is.
         users = {
             volume.path: f"the volume {volume.name}"
             for target in self._config.targets
             for volume in target.volumes
         }
+        own = None
         for other in (self._array.stats().get("storage") or {}).get("disks", ()):
+            if other["name"] == replaced:
+                own = other.get("path")
+                if other["state"] == "missing":
+                    continue  # it may be back
             of_set = f"of {other['raid_set']}" if other.get("raid_set") else "in no RAID set"
             users[other.get("path")] = f"the disk {other['name']} {of_set}"
         for path, user in users.items():
             if disk.path and path and _are_same(Path(disk.path), Path(path)):
-                raise UserError(f"{disk.path} is {user}, in this array", "name another file or device")
+                hint = "name another file or device"
+                if path == own:
+                    hint += "; once that one has taken its place, this one is free"
+                raise UserError(f"{disk.path} is {user}, in this array", hint)
 
     def _check_one_pool(self, names: tuple[str, ...]) -> None:
         # The data plane looks for all of them in the pool of the first one.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from linerate.array.control.report import ArrayReport
-from linerate.openmetrics import filled
+from linerate.array.figures.openmetrics import filled
 
 NS_PER_S = 1e9
 

@@ -18,6 +18,9 @@ YIELD_LEASE_S = 10.0
 
 FORCE = "if the partner is lost: --force takes the newest whole copy"
 
+ARROW = " -> "
+"""Between an error and its hint."""
+
 State = Literal["idle", "copying", "waiting", "failed"]
 
 
@@ -196,11 +199,10 @@ class Job:
                     continue
                 is_away = isinstance(error, PeerError | HostError)
                 if not is_away or (self._takes_over and self.role() != "promoting"):
-                    hint = FORCE if is_away else error.hint
                     self._not_before = time.monotonic() + (self.replication.interval_s or 0.0)
-                    self._now("failed", f"{error.message} -> {hint}" if hint else error.message)
+                    self._now("failed", _text(error, FORCE if is_away else ""))
                     return
-                self._now("waiting", error.message)
+                self._now("waiting", _text(error))
             else:
                 self._now("idle")
                 return
@@ -263,7 +265,8 @@ class Job:
         wish = name | {"id": group["id"], "claim": claim, "holds": holds}
         while (said := self._there("replica_yield", wish))["state"] != "yielded":
             if said["state"] in ("waiting", "failed"):
-                raise PeerError(f"the partner cannot send the rest: {said['error']}", FORCE)
+                why = str(said["error"]).replace(ARROW, "; ")
+                raise PeerError(f"the partner cannot send the rest: {why}", FORCE)
             if self._ended.wait(YIELD_PERIOD_S):
                 raise CutOffError
         if said.get("held"):
@@ -301,3 +304,9 @@ def _role(group: dict[str, Any] | None, is_origin: bool) -> str:
         return "primary" if is_origin else "none"
     role: str = group["role"]
     return role
+
+
+def _text(error: LinerateError, more: str = "") -> str:
+    """An error with its hint, and one more if it has another one."""
+    hint = "; ".join(one for one in dict.fromkeys((error.hint, more)) if one)
+    return f"{error.message}{ARROW}{hint}" if hint else error.message

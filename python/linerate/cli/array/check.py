@@ -10,9 +10,12 @@ import typer
 
 from linerate.cli.array.portals import strange_portals
 from linerate.cli.array.reach import Json
+from linerate.errors import UserError
 
 if TYPE_CHECKING:
     from linerate.array import ArrayConfig
+    from linerate.array.file import Places
+    from linerate.array.partners import Control
 
 SCHEMA = "linerate.array-check/1"
 
@@ -29,14 +32,15 @@ def check(
     A portal that this host lacks needs care, but not in a file for another host.
     """
     from linerate import _core
-    from linerate.array import load_array_file
+    from linerate.array.file import placed_array_file
     from linerate.array.record import load, seam_json
 
-    config = load_array_file(file)
+    config, places = placed_array_file(file)
     record = load(file)
     found = _core.Array.inspect(seam_json(config, record))
-    portals = [_finding("care", f"portal {place}", text) for place, text in strange_portals(config, file)]
-    findings = [*found["findings"], *_files(config, record.volumes), *portals]
+    portals = [_finding("care", f"portal {place}", text) for place, text in strange_portals(config, places)]
+    files = [*_files(config, record.volumes), *_certificate(config.control, places)]
+    findings = [*found["findings"], *files, *portals]
     is_fine = all(finding["severity"] == "note" for finding in findings)
     if json:
         report = {"schema": SCHEMA, "fine": is_fine, "findings": findings, "storage": found["storage"]}
@@ -66,11 +70,29 @@ def _files(config: ArrayConfig, served: dict[str, str]) -> list[dict[str, str]]:
             findings.append(_finding("refused", about, f"{absence(path)}, and no size is given to make it"))
         else:
             findings.append(_finding("note", about, f"will be made: {path}"))
-    control = config.control
-    for key, named in (("certificate", control.certificate), ("key", control.key)):
-        if named is not None and not Path(named).exists():
-            findings.append(_finding("refused", f"control.{key}", absence(Path(named))))
     return findings
+
+
+def _certificate(control: Control, places: Places) -> list[dict[str, str]]:
+    try:
+        care = certificate_care(control, places)
+    except UserError as error:
+        return [_finding("refused", "control API", f"{error.message}; {error.hint}")]
+    return [_finding("care", "control API", care)] if care else []
+
+
+def certificate_care(control: Control, places: Places) -> str | None:
+    """What the owner should know about the certificate of the control API. Raises UserError if it cannot be used."""
+    from linerate.array.control.tls import CertificateError, invalid_now, owner_context
+
+    if control.certificate is None or control.key is None:
+        return None
+    try:
+        owner_context(control.certificate, control.key)
+    except CertificateError as error:
+        raise places.error(("control", error.key), error.fault, error.hint) from error
+    fault = invalid_now(control.certificate)
+    return f"{places.of('control', 'certificate')}: {fault}" if fault else None
 
 
 def _finding(severity: str, about: str, text: str) -> dict[str, str]:

@@ -44,7 +44,12 @@ def fail_disk(
 
 def replace_disk(
     disk: _Disk,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Name of the disk that comes.")],
+    new: Annotated[
+        str,
+        typer.Argument(
+            metavar="NEW", help="Name of the disk that comes; of a missing one that is back, its own."
+        ),
+    ],
     path: Annotated[
         Path | None,
         typer.Option(
@@ -70,7 +75,8 @@ def replace_disk(
 ) -> None:
     """Put a new disk in the place of another and fill it from the rest of its RAID set.
 
-    A file counts from the folder of this command and is the array's own: `new` is in the array file from then on.
+    A file counts from the folder of this command and is the array's own: `new` is in the array file from then on. A
+    missing disk that is back may keep its name and its path.
     """
     client = reach(array, token_file)
     members, raid_set = _members(client, disk)
@@ -90,7 +96,12 @@ def replace_disk(
     }
     asked = {"disk": disk, "new": coming, "overwrite": overwrite}
     made = carried_out(client, "replace_disk", asked)
-    tell(made, json, f"{new} takes the place of {disk}: write that into the array file, too")
+    told = (
+        f"{new} is back"
+        if new == disk
+        else f"{new} takes the place of {disk}: write that into the array file, too"
+    )
+    tell(made, json, told)
     if wait and not json:
         _await(client, raid_set)
 

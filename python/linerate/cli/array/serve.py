@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from linerate.cli.array.check import certificate_care
 from linerate.cli.array.reach import Yes, confirm
 from linerate.cli.job.page import Page, with_page
 from linerate.errors import UserError
@@ -59,7 +60,7 @@ def serve(
     yes: Yes = False,
 ) -> None:
     """Serve the array that FILE.toml describes until Ctrl-C or SIGTERM."""
-    from linerate.array import example_text, load_array_file
+    from linerate.array.file import example_text, placed_array_file
 
     if example:
         typer.echo(example_text(), nl=False)
@@ -75,14 +76,15 @@ def serve(
     if page and not control:
         raise UserError("--page needs the control API", "leave out --no-control")
     _keep_standard_files()
-    config = load_array_file(file)
+    config, places = placed_array_file(file)
+    care = certificate_care(config.control, places) if control else None
     partnership = Partnership.of(config)
     names = _to_create(config, create, yes)
     last = record.load(file)
     record.check_volumes(config, last, names)
     signals = ending_signals()
     with EventLog(log_format, log_level) as log:
-        _warn(log, file, config)
+        _warn(log, file, config, care)
         array = _core.Array.start(record.seam_json(config, last, names))
         writer = record.RecordWriter(file, config, lambda: array.stats().get("storage", {}), log.report)
         stats: dict[str, Any] = {}
@@ -136,12 +138,14 @@ def _keep_standard_files() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
 
 
-def _warn(log: EventLog, file: Path, config: ArrayConfig) -> None:
+def _warn(log: EventLog, file: Path, config: ArrayConfig, care: str | None) -> None:
     """Tells what the owner should know before the array serves."""
     from linerate.array.credentials import secret_warnings
 
     for warning in secret_warnings(file, config):
         log.report("warning", "weak_secret", warning)
+    if care:
+        log.report("warning", "control_certificate", care)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -8,8 +8,8 @@ from linerate.backup import CLUSTER_BYTES, BackupRequest, BackupSpec
 from linerate.settings import model_field
 from linerate.study.file.model import BackupTable, StudyFile
 from linerate.study.model import BackupWorkload, San, Workload
+from linerate.toml_lines import Key
 from linerate.workload import RunSpec, VolumeSpec
-from linerate.workload.toml_lines import Key
 
 IMAGE = "image"
 """The volume's name in runs."""

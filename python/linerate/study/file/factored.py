@@ -11,7 +11,7 @@ from linerate.settings import find
 from linerate.study.file.model import CaseTable, FactorialTable, StudyFile
 from linerate.study.file.reader import load_study
 from linerate.study.model import SettingValue, Study
-from linerate.workload.toml_lines import key_lines, line_of
+from linerate.toml_lines import key_lines, line_of
 
 _CASE = re.compile(r"\bcase\[(\d+)\]")  # the file has none: it is the case of a factor
 Levels = Mapping[str, Sequence[SettingValue]]

@@ -33,9 +33,9 @@ from linerate.study.file.scale import scale_of, unfit_for_scale, unfit_without_s
 from linerate.study.laboratory.settings import check_on, check_setting
 from linerate.study.model import Case, ClaimTest, Repeat, San, Scale, SettingValue, Study, Workload
 from linerate.study.plan import StudyPlan, StudyStep
+from linerate.toml_lines import Key, key_lines, line_of
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.problems import Problems, SourceLocation
-from linerate.workload.toml_lines import Key, key_lines, line_of
 from linerate.workload.toml_read import checked, key_text, read_text
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"

@@ -13,7 +13,7 @@ from linerate.scale.reached import load_text
 from linerate.study.file.hosts import volumes_by_host
 from linerate.study.file.model import CaseTable, ScaleTable, StudyFile
 from linerate.study.model import San, Scale, Workload
-from linerate.workload.toml_lines import Key
+from linerate.toml_lines import Key
 
 _CHANGED = {
     "threads": ("outstanding",),

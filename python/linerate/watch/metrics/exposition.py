@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from linerate.array.figures.metrics import array_metrics
-from linerate.openmetrics import exposition_of
+from linerate.array.figures.openmetrics import exposition_of
 from linerate.watch.array import ArraySource
 from linerate.watch.metrics.run import run_metrics
 from linerate.watch.metrics.study import study_metrics

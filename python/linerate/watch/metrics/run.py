@@ -13,7 +13,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from linerate.openmetrics import filled
+from linerate.array.figures.openmetrics import filled
 from linerate.results import Manifest
 from linerate.watch.run import RunSource
 from linerate.watch.run.totals import BUCKETS_NS, RunTotals

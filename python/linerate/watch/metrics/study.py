@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
-from linerate.openmetrics import filled
+from linerate.array.figures.openmetrics import filled
 from linerate.study.conduct import spent_s
 from linerate.watch.study import StudySource
 
