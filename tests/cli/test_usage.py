@@ -81,6 +81,9 @@ def test_the_package_starts_as_a_module() -> None:
     assert (done.returncode, done.stdout) == (0, f"linerate {_core.__version__}\n")
 
 
+OF_A_SHARE = ("run", "--preset", "anvil", "--target", "smb://nas/disks/test.img", "--set")
+
+
 def test_array_example_is_printed() -> None:
     assert linerate("array", "serve", "--example").stdout == example_text()
 
@@ -128,6 +131,17 @@ def test_array_schema_is_the_models() -> None:
             "[/target]",
         ),
         (["discover", "a::b::c"], "no IPv6 address", "[::1]:3260"),
+        (["discover", "\\\\nas\\disks"], "a file server, in another form", "write smb://user@nas\n"),
+        (["discover", "//nas/disks/a.img"], "a file server, in another form", "write smb://user@nas\n"),
+        (["discover", "cifs://joe@nas"], "no such kind of server", "write smb://user@HOST"),
+        ([*OF_A_SHARE, "smb.transport=rdma"], "no SMB Direct (RDMA)", "mount.cifs -o rdma"),
+        ([*OF_A_SHARE, "smb.dialect=2.1", "--set", "smb.encryption=on"], "smb.dialect=2.1", "3.0 or later"),
+        (
+            [*OF_A_SHARE, "smb.dialect=3.0", "--set", "smb.encryption=aes-256-gcm"],
+            "smb.dialect=3.0",
+            "it has aes-128-ccm",
+        ),
+        ([*OF_A_SHARE, "smb.dialect=2.1", "--set", "smb.channels=2"], "smb.channels=2", "3.0 or later"),
     ],
 )
 def test_mistakes_end_with_2_and_a_way_out(words: list[str], message: str, hint: str, tmp_path: Path) -> None:
