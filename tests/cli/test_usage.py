@@ -201,6 +201,7 @@ def test_a_directory_with_results_is_not_run(name: str, tmp_path: Path) -> None:
         ),
         (["run", "--volumes", "x"], "invalid value for '--volumes': must be a whole number", "--help"),
         (["lab", "up"], "missing argument 'TOPOLOGY'", "`linerate lab up --help`"),
+        (["backup-load", "image"], "missing option '--size'", "`linerate backup-load URL --size SIZE`"),
         (["array", "resize", "mail"], "missing argument 'SIZE'", "`linerate array resize VOLUME SIZE`"),
     ],
 )
