@@ -118,6 +118,7 @@ def test_array_schema_is_the_models() -> None:
             "it may use ",
         ),
         (["run", "--preset", "dell-nic", "--cpus", "0-99999999"], "no host has a CPU 0-99999999", "0,2-3"),
+        (["run", "--preset", "chelsio", "--target", "./new.img", "--create"], "needs a size", "--size 8g"),
         (["array", "serve"], "needs a file", "--example"),
         (["array", "serve", "none.toml"], "none.toml: No such file", "--example"),
         (["report", "none"], "none", ""),
