@@ -9,7 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from linerate.errors import UserError
+from linerate.errors import LinerateError, UserError
+
+_PIPE = "/IPC$/srvsvc"
+"""What is asked for the list of shares."""
 
 
 def discover(
@@ -58,7 +61,11 @@ def _shares(text: str, as_json: bool, timeout_s: float) -> None:
 
     server = parse_smb_server(text, os.environ)
     secret = server.secret.get_secret_value() if server.secret is not None else None
-    shares = _core.shares(server.url, server.user, secret, dumps({"login_timeout_s": timeout_s}))
+    try:
+        shares = _core.shares(server.url, server.user, secret, dumps({"login_timeout_s": timeout_s}))
+    except LinerateError as error:
+        # The user named the server alone.
+        raise type(error)(error.message.replace(f"{server.url}{_PIPE}", server.url), error.hint) from error
     if as_json:
         typer.echo(dumps({"schema": "linerate.shares/1", "server": server.url, "shares": shares}))
         return
