@@ -133,7 +133,9 @@ def _refuse_unfit(request: BackupRequest, looks: Iterable[Look]) -> None:
     least = request.data.image_bytes
     for look in looks:
         volume = volumes[look.volume]
-        if look.size_bytes is not None and look.size_bytes < least and not volume.create:
+        # What the image needs is known when it is created.
+        is_fixed = volume is not request.image and not volume.create
+        if is_fixed and look.size_bytes is not None and look.size_bytes < least:
             raise UserError(
                 f"volume {volume.name}: {look.where} has {look.size_bytes} bytes, fewer than the {least} of the disk",
                 "use a smaller --size, or a larger volume",
