@@ -188,6 +188,23 @@ def test_session_options_are_negotiated(workload: Path, array: EmbeddedArray, tm
     assert facts.count("crc32c") >= 4, facts
 
 
+@pytest.mark.parametrize("setting", ["smb.signing=on", "iscsi.nodelay=off"])
+def test_settings_of_sessions_that_no_volume_has_are_noted(
+    workload: Path, tmp_path: Path, setting: str
+) -> None:
+    done = linerate("run", workload, "--target", "null:1g", "--set", setting, "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    group = setting.partition(".")[0]
+    assert f"note: --set {group}.*: no volume of this load is " in done.stdout
+
+
+def test_session_options_of_luns_are_not_noted(workload: Path, array: EmbeddedArray, tmp_path: Path) -> None:
+    words = ["--target", _target(array), "--set", "iscsi.nodelay=off", "--dry-run"]
+    done = linerate("run", workload, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "--set" not in done.stdout
+
+
 def test_vdbench_output_has_a_flatfile(workload: Path, tmp_path: Path) -> None:
     words = ["--target", "null:1g", "--vdbench-output", tmp_path / "out", "--no-report"]
     done = linerate("run", workload, *words, cwd=tmp_path)

@@ -81,6 +81,9 @@ def test_the_package_starts_as_a_module() -> None:
     assert (done.returncode, done.stdout) == (0, f"linerate {_core.__version__}\n")
 
 
+OF_A_SHARE = ("run", "--preset", "anvil", "--target", "smb://nas/disks/test.img", "--set")
+
+
 def test_array_example_is_printed() -> None:
     assert linerate("array", "serve", "--example").stdout == example_text()
 
@@ -115,6 +118,7 @@ def test_array_schema_is_the_models() -> None:
             "it may use ",
         ),
         (["run", "--preset", "dell-nic", "--cpus", "0-99999999"], "no host has a CPU 0-99999999", "0,2-3"),
+        (["run", "--preset", "chelsio", "--target", "./new.img", "--create"], "needs a size", "--size 8g"),
         (["array", "serve"], "needs a file", "--example"),
         (["array", "serve", "none.toml"], "none.toml: No such file", "--example"),
         (["report", "none"], "none", ""),
@@ -128,6 +132,17 @@ def test_array_schema_is_the_models() -> None:
             "[/target]",
         ),
         (["discover", "a::b::c"], "no IPv6 address", "[::1]:3260"),
+        (["discover", "\\\\nas\\disks"], "a file server, in another form", "write smb://user@nas\n"),
+        (["discover", "//nas/disks/a.img"], "a file server, in another form", "write smb://user@nas\n"),
+        (["discover", "cifs://joe@nas"], "no such kind of server", "write smb://user@HOST"),
+        ([*OF_A_SHARE, "smb.transport=rdma"], "no SMB Direct (RDMA)", "mount.cifs -o rdma"),
+        ([*OF_A_SHARE, "smb.dialect=2.1", "--set", "smb.encryption=on"], "smb.dialect=2.1", "3.0 or later"),
+        (
+            [*OF_A_SHARE, "smb.dialect=3.0", "--set", "smb.encryption=aes-256-gcm"],
+            "smb.dialect=3.0",
+            "it has aes-128-ccm",
+        ),
+        ([*OF_A_SHARE, "smb.dialect=2.1", "--set", "smb.channels=2"], "smb.channels=2", "3.0 or later"),
     ],
 )
 def test_mistakes_end_with_2_and_a_way_out(words: list[str], message: str, hint: str, tmp_path: Path) -> None:
@@ -187,6 +202,7 @@ def test_a_directory_with_results_is_not_run(name: str, tmp_path: Path) -> None:
         ),
         (["run", "--volumes", "x"], "invalid value for '--volumes': must be a whole number", "--help"),
         (["lab", "up"], "missing argument 'TOPOLOGY'", "`linerate lab up --help`"),
+        (["backup-load", "image"], "missing option '--size'", "`linerate backup-load URL --size SIZE`"),
         (["array", "resize", "mail"], "missing argument 'SIZE'", "`linerate array resize VOLUME SIZE`"),
     ],
 )

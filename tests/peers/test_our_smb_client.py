@@ -123,7 +123,7 @@ def test_discover_does_not_show_the_password_that_a_server_refuses(server: Samba
     [
         ("smb://nobody@127.0.0.1/share", 2, "no address of a server alone"),
         ("smb://nobody@127.0.0.1", 2, "the password of nobody is missing"),
-        ("smb://127.0.0.1:1", 1, "127.0.0.1:1/IPC$/srvsvc: cannot connect"),
+        ("smb://127.0.0.1:1", 1, "smb://127.0.0.1:1: cannot connect"),
     ],
 )
 def test_discover_says_what_is_wrong_with_the_address_of_a_server(url: str, code: int, words: str) -> None:

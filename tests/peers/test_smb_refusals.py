@@ -22,16 +22,22 @@ size = "64k"
 read = 0
 random = 0
 """
+STRUCTURE = """
+create_anchors=yes
+fsd=fsd1,anchor=ANCHOR,depth=1,width=1,files=1,sizes=4k
+fwd=fwd1,fsd=fsd1,operation=read,fileio=random,xfersize=4k,threads=1
+rd=rd1,fwd=fwd1,fwdrate=max,format=yes,elapsed=2,interval=1
+"""
 NOT_THE_NETWORK = "is up and reachable"
 """Of the hint for a server that does not answer."""
 
 
-def _run(url: str, folder: Path, *, elapsed: str = "1s", create: bool = True) -> Done:
+def _run(url: str, folder: Path, *more: str, elapsed: str = "1s", create: bool = True) -> Done:
     workload = folder / "load.toml"
     workload.write_text(LOAD.replace("ELAPSED", elapsed))
     made = ("--create", "--size", str(FILE_BYTES)) if create else ()
     words = ("--target", url, *made, "--overwrite", "all", "--output", folder / "run", "--no-report")
-    return linerate("run", workload, *words, LINERATE_SMB_PASSWORD=PASSWORD)
+    return linerate("run", workload, *words, *more, LINERATE_SMB_PASSWORD=PASSWORD)
 
 
 def test_a_full_share_asks_for_room(tmp_path: Path) -> None:
@@ -71,6 +77,7 @@ def test_a_locked_account_is_to_be_unlocked_and_not_corrected(tmp_path: Path) ->
         assert "unlock or enable the account on the server" in one.stderr
         assert PASSWORD not in one.stderr
     assert "correct user and secret" not in done.stderr
+    assert "IPC$" not in listed.stderr
 
 
 def test_a_server_without_ntlm_is_told_what_to_do_without_kerberos(tmp_path: Path) -> None:
@@ -80,6 +87,61 @@ def test_a_server_without_ntlm_is_told_what_to_do_without_kerberos(tmp_path: Pat
     assert f"accepts no logon of user {USER} with NTLM" in done.stderr
     assert "Kerberos is not supported" in done.stderr
     assert "mount -t cifs -o sec=krb5" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "option", "said", "hint"),
+    [
+        (
+            "hosts deny = ALL",
+            "smb.signing=auto",
+            "takes no connections from this host",
+            "hosts allow, hosts deny",
+        ),
+        (
+            "smb encrypt = required",
+            "smb.encryption=off",
+            "it may require encryption",
+            "permit it on the server",
+        ),
+        (
+            "server max protocol = SMB2_10",
+            "smb.dialect=3.1.1",
+            "does not support dialect 3.1.1",
+            "server max protocol",
+        ),
+    ],
+)
+def test_what_the_server_is_set_to_is_named(
+    tmp_path: Path, settings: str, option: str, said: str, hint: str
+) -> None:
+    with samba(tmp_path, f"{settings}\n") as server:
+        done = _run(server.url("file.img"), tmp_path, "--set", option)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert hint in done.stderr
+    assert NOT_THE_NETWORK not in done.stderr
+
+
+def test_an_anchor_that_is_a_file_is_the_users_to_correct(tmp_path: Path) -> None:
+    with samba(tmp_path) as server:
+        server.path("file").write_bytes(b"of the user")
+        workload = tmp_path / "tree.vdb"
+        workload.write_text(STRUCTURE.replace("ANCHOR", server.url("file")))
+        words = ("--overwrite", "all", "--output", tmp_path / "run", "--no-report")
+        done = linerate("run", workload, *words, LINERATE_SMB_PASSWORD=PASSWORD)
+        assert server.path("file").read_bytes() == b"of the user"
+    assert done.returncode == 2, done.stderr
+    assert "a file, not a folder" in done.stderr
+    assert NOT_THE_NETWORK not in done.stderr
+
+
+def test_a_wrong_password_of_a_share_is_not_one_of_a_lun(tmp_path: Path) -> None:
+    with samba(tmp_path) as server:
+        done = _run(server.url("file.img", login="root"), tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "LINERATE_SMB_PASSWORD" in done.stderr
+    assert "iscsi" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -226,3 +226,13 @@ def test_automatic_reading_turns_lenient_when_strict_fails(read: Read) -> None:
 def test_a_missing_file_is_a_user_error() -> None:
     with pytest.raises(UserError, match="no-such-file"):
         read_lines([Path("no-such-file")], {}, Problems(), lenient=False)
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+@pytest.mark.parametrize("key", ["sd=sd1,lun", "fsd=fsd1,anchor"])
+def test_a_path_that_ends_at_a_blank_is_told(key: str, lenient: bool) -> None:
+    found, problems = scan(f"{key}=smb://nas/disks/my folder/a.img,size=1g", lenient=lenient)
+    assert found[-1] == (1, key.rpartition(",")[2], "smb://nas/disks/my")
+    assert problems.errors == []
+    assert "'folder/a.img,size=1g' is a comment, as in vdbench" in problems.notices[0].message
+    assert "double quotes" in problems.notices[0].message

@@ -222,6 +222,7 @@ def test_files_of_shares(text: str, canonical: str) -> None:
         ("smb://nas/d/a%5Cb", "is not the name"),
         ("smb://nas:0/d/f", "'0' is not a port"),
         ("smb://na s/d/f", "not a host name"),
+        ("smb://::1/d/f", "an IPv6 address stands in brackets"),
         ("smb://joe@nas/d/f", "the password of joe is missing"),
         ("smb://%hunter2@nas/d/f", "the user is missing"),
     ],
@@ -234,10 +235,17 @@ def test_errors_of_shares_name_the_part(text: str, part: str) -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_share_in_the_form_of_windows_is_told_as_a_url() -> None:
+@pytest.mark.parametrize(
+    "text", ["\\\\nas\\disks\\my file.img", "//nas/disks/my file.img", "smb:\\\\nas\\disks\\my file.img"]
+)
+def test_a_share_in_the_form_of_another_program_is_told_as_a_url(text: str) -> None:
     with pytest.raises(UserError) as refused:
-        parse_target("\\\\nas\\disks\\my file.img")
+        parse_target(text)
     assert refused.value.hint == "write smb://user@nas/disks/my%20file.img"
+
+
+def test_two_slashes_before_a_folder_of_this_host_are_a_path(tmp_path: Path) -> None:
+    assert parse_target(f"/{tmp_path}/disk.img").url == f"file:/{tmp_path}/disk.img"
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,6 @@ impl RunError {
         refusal: Option<SmbRefusal>,
     ) -> Self {
         match refusal {
-            Some(SmbRefusal::WrongLogon) => Self::Credentials { volume, message },
             Some(refusal) => Self::Share { volume, message, blame, refusal },
             None => Self::Volume { volume, message, blame },
         }

@@ -39,8 +39,10 @@ pub(crate) fn refused_json(what: &str, error: &serde_json::Error) -> PyErr {
     )
 }
 
+const WRONG_LOGON: &str = "correct user and password: smb://user@host with LINERATE_SMB_PASSWORD, LINERATE_SMB_USER where \
+     the URL has no user, or user and secret of the volume in a TOML file; a user of a domain is domain;user";
 const WRONG_CREDENTIALS: &str = "correct user and secret: in the URL (iscsi://user%secret@host), in the file, or in \
-     LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD; of a share in LINERATE_SMB_USER and LINERATE_SMB_PASSWORD";
+     LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD";
 
 /// What to do about a refusal of the server of a share.
 fn share_hint(refusal: SmbRefusal) -> &'static str {
@@ -57,10 +59,18 @@ fn share_hint(refusal: SmbRefusal) -> &'static str {
         SmbRefusal::ShareClosed => {
             "offer the share again on the server, and see its log for why it was closed; then run again"
         }
-        SmbRefusal::WrongLogon => WRONG_CREDENTIALS,
+        SmbRefusal::WrongLogon => WRONG_LOGON,
         SmbRefusal::NoNtlm => {
             "permit NTLMv2 for this user on the server (Windows: policy Restrict NTLM; Samba: ntlm auth), or mount the \
              share with the host's own client (mount -t cifs -o sec=krb5) and give the file below the mount point"
+        }
+        SmbRefusal::NoHost => {
+            "permit this host's address on the server (Samba: hosts allow, hosts deny; a NAS: its list of hosts, its \
+             firewall or its list of blocked addresses)"
+        }
+        SmbRefusal::NoDialect => {
+            "permit a later SMB version on the server (Samba: server max protocol; Windows and most NAS: SMB2 and SMB3), \
+             and leave smb.dialect out"
         }
         SmbRefusal::Account => {
             "unlock or enable the account on the server, or renew its password there, before another attempt; or use \
@@ -186,9 +196,6 @@ pub(crate) fn smb_error(error: &SmbToolError) -> PyErr {
         _ => None,
     };
     let hint = match (error.blame(), refusal) {
-        (_, Some(SmbRefusal::WrongLogon)) => {
-            "give user and password: smb://user@host and LINERATE_SMB_PASSWORD, or LINERATE_SMB_USER too"
-        }
         (_, Some(refusal)) => share_hint(refusal),
         (Blame::User, None) => "correct the address or the user",
         (Blame::Peer, None) => "see the server's log, and the network on the way to it",

@@ -153,7 +153,9 @@ impl SmbIoError {
     /// Whose fault.
     pub fn blame(self) -> Blame {
         match self {
-            Self::Refused(Status::ACCESS_DENIED | Status::MEDIA_WRITE_PROTECTED) => Blame::User,
+            Self::Refused(
+                Status::ACCESS_DENIED | Status::MEDIA_WRITE_PROTECTED | Status::NOT_A_DIRECTORY,
+            ) => Blame::User,
             Self::Closed => Blame::Us,
             _ => Blame::Peer,
         }

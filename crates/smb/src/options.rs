@@ -176,7 +176,7 @@ pub enum SmbOptionsError {
     ChannelsOfDialect,
     /// The dialect does not have the cipher.
     #[error(
-        "encryption: dialect {0} does not have this cipher; 2.1 has none, 3.0 and 3.0.2 have aes-128-ccm"
+        "encryption: there is no such cipher in dialect {0}; 2.1 has none, 3.0 and 3.0.2 have aes-128-ccm"
     )]
     Cipher(&'static str),
 }

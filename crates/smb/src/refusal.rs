@@ -17,6 +17,10 @@ pub enum SmbRefusal {
     WrongLogon,
     /// The server accepts no logon with NTLM.
     NoNtlm,
+    /// The server takes no connections from this host.
+    NoHost,
+    /// The server has none of the dialects that were offered.
+    NoDialect,
     /// The account or its password is not valid now: locked, disabled, expired, not permitted here.
     Account,
 }

@@ -9,6 +9,7 @@ use fake::{Fake, Peer};
 use linerate_io::system::now_ns;
 use linerate_smb::wire::body::{ErrorResponse, WriteResponse};
 use linerate_smb::wire::header::SmbCommand;
+use linerate_smb::wire::negotiate::Dialect;
 use linerate_smb::wire::status::Status;
 use linerate_smb::{Blame, SigningChoice, SmbIoError, SmbOptions, SmbToolError};
 use std::io;
@@ -76,6 +77,32 @@ fn what_is_no_smb_is_the_peers_fault() {
 }
 
 #[test]
+fn a_server_that_takes_no_connections_from_this_host_is_no_breach_of_the_protocol() {
+    let (blame, error) = refused(|peer| {
+        peer.read()?;
+        // RFC 1002 4.3.4: Samba's answer to a host that it denies.
+        peer.raw(&[0x83, 0, 0, 1, 0x82])
+    });
+    assert_eq!(blame, Blame::User, "{error}");
+    assert!(error.contains("takes no connections from this host"), "{error}");
+}
+
+#[test]
+fn a_logon_without_encryption_that_is_denied_names_encryption() {
+    let (blame, error) = refused(|peer| {
+        loop {
+            let asked = peer.read()?;
+            if asked.command() == 1 {
+                return peer.refuse(&asked, Status::ACCESS_DENIED).and_then(|()| peer.read().map(|_| ()));
+            }
+            peer.step(&asked)?;
+        }
+    });
+    assert_eq!(blame, Blame::User, "{error}");
+    assert!(error.contains("smb.encryption"), "{error}");
+}
+
+#[test]
 fn each_refusal_says_whose_fault_it_is_and_what_to_do() {
     let at = |step: u16, status: Status| {
         refused(move |peer| {
@@ -108,6 +135,18 @@ fn each_refusal_says_whose_fault_it_is_and_what_to_do() {
         assert!(error.contains(words), "{error}");
         assert!(!error.contains("password") || step == 1, "{error}");
     }
+}
+
+#[test]
+fn a_dialect_that_the_user_asked_for_is_the_users_to_correct() {
+    let fake = Fake::start(|peer| {
+        let asked = peer.read()?;
+        peer.refuse(&asked, Status::NOT_SUPPORTED)
+    });
+    let asked = SmbOptions { dialect: Some(Dialect::Smb311), ..options() };
+    let error = fake.open(&asked).err().unwrap();
+    assert_eq!(error.blame(), Blame::User, "{error}");
+    assert!(error.to_string().contains("does not support dialect 3.1.1"), "{error}");
 }
 
 #[test]

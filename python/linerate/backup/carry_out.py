@@ -8,9 +8,10 @@ The run directory is always closed and says how the run ended: complete, failed 
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,7 +21,7 @@ from linerate.analysis import check_run
 from linerate.backup.rates import PhaseResult, data_bytes_of
 from linerate.backup.request import BackupRequest
 from linerate.backup.spec import BackupJobSpec
-from linerate.errors import InternalError, LinerateError
+from linerate.errors import InternalError, LinerateError, UserError
 from linerate.interrupt import heard
 from linerate.results import (
     IntervalSample,
@@ -32,8 +33,8 @@ from linerate.results import (
     interval_from_core,
 )
 from linerate.run import Counted, Counters
-from linerate.volumes import Clearance, Consent, LookAt, VolumeLock, VolumeState, clear, look_here
-from linerate.workload.url import portal_of
+from linerate.volumes import Clearance, Consent, Look, LookAt, VolumeLock, VolumeState, clear, look_here
+from linerate.workload.url import path_of, portal_of
 
 PULL_TIMEOUT_S = 0.2
 
@@ -49,9 +50,9 @@ class PhaseProgress:
     """0: the phase moves no data."""
 
 
-ImageState = Literal["complete", "untouched", "no image", "not finished"]
+ImageState = Literal["complete", "untouched", "no image", "not finished", "partial"]
 """What is on the image's volume: all backups; what was there before; less than a new image; an image whose last phase
-has not ended, as after a power cut."""
+has not ended, as after a power cut; a valid image without the backups that did not begin."""
 Tell = Callable[[PhaseProgress | PhaseResult | TimedEvent], None]
 
 
@@ -79,12 +80,14 @@ def carry_out(
     """Carries out all phases. `look` finds out what volumes hold. `san` is what the run directory tells of the network
     under test. `counters` are read where each phase begins and ends. The run is stamped unless the user interrupted it.
 
-    Before anything else the volumes that are written are looked at. Raises RefusedError if the consent does not cover
-    what was found, what looking raises, and KeyboardInterrupt; there is no run directory then.
+    Before anything else the volumes are looked at. Raises RefusedError if the consent does not cover what was found
+    on those that are written, UserError for a source or target that is too small, what looking raises, and
+    KeyboardInterrupt; there is no run directory then.
     """
     spec = request.run_spec()
     with heard():
         clearance = clear([spec], look, consent)
+        _refuse_unfit(request, (*clearance.looks, *look(spec, ["source"] if request.source else [])))
     phases = tuple(request.phases())
     peers = [portal for volume in request.volumes() if (portal := portal_of(volume.url)) is not None]
     writer = RunWriter.create(
@@ -109,10 +112,11 @@ def carry_out(
                         permitted = job.model_copy(update={"overwrite": _may_overwrite(request, clearance)})
                         phase = _Phase(name, permitted, request, writer, tell, san, counters)
                         phase.open()
-                        image = "not finished" if results else "no image"
+                        if job.phase != "restore":
+                            image = "not finished" if results else "no image"
                         results.append(phase.run())
+                        image = "complete" if len(results) >= request.writing_phases else "partial"
                         tell(results[-1])
-                    image = "complete"
             except KeyboardInterrupt:
                 state, reason = "interrupted", "stopped by the user"
             except LinerateError as caught:
@@ -121,6 +125,27 @@ def carry_out(
     finally:
         hold.release()
     return BackupOutcome(run, tuple(results), state, error, image)
+
+
+def _refuse_unfit(request: BackupRequest, looks: Iterable[Look]) -> None:
+    """Raises UserError for a volume that a phase could not use: the phases before it may take hours."""
+    volumes = {volume.name: volume for volume in request.volumes()}
+    least = request.data.image_bytes
+    for look in looks:
+        volume = volumes[look.volume]
+        # What the image needs is known when it is created.
+        is_fixed = volume is not request.image and not volume.create
+        if is_fixed and look.size_bytes is not None and look.size_bytes < least:
+            raise UserError(
+                f"volume {volume.name}: {look.where} has {look.size_bytes} bytes, fewer than the {least} of the disk",
+                "use a smaller --size, or a larger volume",
+            )
+        path = path_of(volume.url)
+        if look.state is VolumeState.NEW and path is not None and not os.path.isdir(os.path.dirname(path)):
+            raise UserError(
+                f"volume {volume.name}: {path} has no folder yet",
+                "correct the path, or make the folder first",
+            )
 
 
 def _may_overwrite(request: BackupRequest, clearance: Clearance) -> bool:

@@ -49,6 +49,11 @@ class BackupRequest:
         if self.restore:
             yield "restore", self._job("restore", self.incrementals)
 
+    @property
+    def writing_phases(self) -> int:
+        """Phases that write to the image."""
+        return sum(job.phase != "restore" for _, job in self.phases())
+
     def volumes(self) -> tuple[VolumeSpec, ...]:
         """Those that are used."""
         return tuple(one for one in (self.image, self.source, self.target) if one is not None)

@@ -171,12 +171,18 @@ def _of_option_parser(error: Exception) -> UserError | None:
 
 
 def _form_of(context: Any) -> str:
-    """How a verb with arguments is written: `linerate array resize VOLUME SIZE`; empty for a group of verbs."""
+    """How a verb is written, with its arguments and the options that it needs: `linerate array resize VOLUME SIZE`;
+    empty for a group of verbs."""
     if context is None or hasattr(context.command, "commands"):
         return ""
     pieces = context.command.collect_usage_pieces(context)
     words = (re.sub(r"[{}]", "", piece) for piece in pieces if piece != "[OPTIONS]")
-    return f"`{' '.join([context.command_path, *words])}`"
+    needed = (
+        f"{one.opts[0]} {one.metavar or one.type.name.upper()}"
+        for one in context.command.params
+        if one.required and one.param_type_name == "option"
+    )
+    return f"`{' '.join([context.command_path, *words, *needed])}`"
 
 
 def _unexpected(error: Exception) -> int:

@@ -9,6 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from linerate.errors import LinerateError, UserError
+
+_PIPE = "/IPC$/srvsvc"
+"""What is asked for the list of shares."""
+
 
 def discover(
     portal: Annotated[
@@ -31,8 +36,12 @@ def discover(
     fails: exit code 2 for a wrong user or secret, 1 for what is the array's or the server's fault.
     """
     from linerate.volumes.targets import discovered, fail_if_shut_out
-    from linerate.workload.url import parse_iscsi_portal
+    from linerate.workload.url import parse_iscsi_portal, smb_url_meant
 
+    if (server := smb_url_meant(portal)) is not None:
+        raise UserError(f"{portal}: a file server, in another form", f"write {_server_of(server)}")
+    if portal.lower().startswith("cifs:"):
+        raise UserError("cifs://: no such kind of server", "write smb://user@HOST")
     if portal.lower().startswith("smb:"):
         _shares(portal, json, timeout)
         return
@@ -52,7 +61,11 @@ def _shares(text: str, as_json: bool, timeout_s: float) -> None:
 
     server = parse_smb_server(text, os.environ)
     secret = server.secret.get_secret_value() if server.secret is not None else None
-    shares = _core.shares(server.url, server.user, secret, dumps({"login_timeout_s": timeout_s}))
+    try:
+        shares = _core.shares(server.url, server.user, secret, dumps({"login_timeout_s": timeout_s}))
+    except LinerateError as error:
+        # The user named the server alone.
+        raise type(error)(error.message.replace(f"{server.url}{_PIPE}", server.url), error.hint) from error
     if as_json:
         typer.echo(dumps({"schema": "linerate.shares/1", "server": server.url, "shares": shares}))
         return
@@ -62,6 +75,10 @@ def _shares(text: str, as_json: bool, timeout_s: float) -> None:
         typer.echo(f"{share['name']:<{width}}  {share['type'] + hidden:<14}  {share['comment']}".rstrip())
     if not shares:
         typer.echo("no shares: the server shows none to this user")
+
+
+def _server_of(url: str) -> str:
+    return "/".join(url.split("/")[:3])
 
 
 def _as_url(text: str) -> str:

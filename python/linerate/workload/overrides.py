@@ -298,7 +298,14 @@ class Overrides:
             update["smb"] = volume.smb.merged(self.smb)
         if self._changes_paths and has_paths(volume.url):
             update |= self._with_paths(volume)
-        return volume.model_copy(update=update)
+        changed = volume.model_copy(update=update)
+        if changed.create and changed.size_bytes is None:
+            raise UserError(
+                f"volume {volume.name}: a file that is made needs a size",
+                "add --size, for example --size 8g, or give the volume a size in the workload file; to use a file as "
+                "it is, leave --create out",
+            )
+        return changed
 
 
 def _rounded_up(time_s: float, interval_s: float) -> float:

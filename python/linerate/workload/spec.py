@@ -22,6 +22,8 @@ from pydantic import (
     SecretStr,
     SerializationInfo,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -153,6 +155,23 @@ class SmbSpec(OptionsSpec):
     """How long one request may take before it is cancelled."""
     replacement_timeout_s: NonNegativeFloat | None = None
     """How long I/Os wait for a lost connection to be restored; 0: not at all."""
+
+    @field_validator("dialect")
+    @classmethod
+    def _has_the_cipher(cls, dialect: str | None, info: ValidationInfo) -> str | None:
+        cipher = info.data.get("encryption")
+        if dialect == "2.1" and cipher not in (None, "auto", "off"):
+            raise ValueError("dialect 2.1 has no encryption; it needs 3.0 or later")
+        if dialect in ("3.0", "3.0.2") and cipher in ("aes-128-gcm", "aes-256-ccm", "aes-256-gcm"):
+            raise ValueError(f"dialect {dialect} has no {cipher}; it has aes-128-ccm, 3.1.1 has all")
+        return dialect
+
+    @field_validator("channels")
+    @classmethod
+    def _of_a_dialect_with_channels(cls, channels: int | None, info: ValidationInfo) -> int | None:
+        if channels not in (None, 1) and info.data.get("dialect") == "2.1":
+            raise ValueError("dialect 2.1 has one channel; more need 3.0 or later")
+        return channels
 
 
 MultipathPolicy = Literal[

@@ -37,6 +37,11 @@ def spec_with(load: Load, **stream: Any) -> dict[str, Any]:
     return spec
 
 
+def of_user(user: str | None) -> dict[str, Any]:
+    """Volumes with this user."""
+    return {"volumes": [{**volume, "user": user} for volume in spec_of(SOUND)["volumes"]]}
+
+
 def lab(busy_s: float, ours_s: float) -> dict[str, float]:
     """Counters of a virtual SAN on two CPUs over a minute."""
     return {
@@ -128,6 +133,7 @@ CASES = [
     Case("stolen-time", "caution", replace(SOUND, counters={**lab(40.0, 40.0), "machine.stolen_s": 10.0})),
     Case("first-touch", "caution", replace(SOUND, counters={"array.a1.page_faults": 1e6})),
     Case("congestion-control", "note", replace(SOUND, session={"congestion_control": "bbr"})),
+    Case("guest-session", "note", replace(SOUND, spec=of_user("joe"), session={"guest": True})),
     Case("io-errors", "caution", replace(SOUND, errors=5)),
     Case("io-errors", "void", replace(SOUND, errors=100_000)),
     Case("events", "note", replace(SOUND, errors=5)),
@@ -245,6 +251,14 @@ def test_congestion_control_is_compared_with_the_order(tmp_path: Path) -> None:
         volume["iscsi"] = {"congestion_control": "dctcp"}
     run = make_run(tmp_path / "run", [replace(SOUND, spec={"volumes": spec["volumes"]})])
     assert found(run)["congestion-control"].severity == "caution"
+
+
+@pytest.mark.parametrize(("user", "is_guest"), [("joe", False), (None, True)])
+def test_a_guest_session_is_only_told_of_a_user_that_was_named(
+    tmp_path: Path, user: str | None, is_guest: bool
+) -> None:
+    run = make_run(tmp_path / "run", [replace(SOUND, spec=of_user(user), session={"guest": is_guest})])
+    assert "guest-session" not in found(run)
 
 
 def on_hosts(

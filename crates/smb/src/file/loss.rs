@@ -33,9 +33,15 @@ pub(crate) enum FileLoss {
     /// The connection broke.
     #[error("the connection to the server broke: {0}")]
     Broken(String),
+    /// The server takes no session from this host; it has not seen a user yet.
+    #[error("the server takes no connections from this host")]
+    HostRefused,
+    /// The server has none of the dialects that were offered.
+    #[error("the server does not support {0}")]
+    NoDialect(Offered),
     /// A message cannot be read.
     #[error("the server broke the protocol: {0}")]
-    Wire(#[from] WireError),
+    Wire(WireError),
     /// The negotiation cannot be used.
     #[error("the server broke the protocol: {0}")]
     Negotiate(#[from] NegotiateError),
@@ -81,6 +87,26 @@ pub(crate) enum FileLoss {
     ShareClosed(String),
 }
 
+/// The dialects that were offered.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Offered {
+    /// All that this client has.
+    #[error("SMB 2.1 or later; permit it on the server")]
+    All,
+    /// The one that the user asked for.
+    #[error("dialect {0}; choose another with smb.dialect, or leave it out")]
+    One(&'static str),
+}
+
+impl From<WireError> for FileLoss {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::NoSession => Self::HostRefused,
+            error => Self::Wire(error),
+        }
+    }
+}
+
 impl FileLoss {
     /// Whether another connection may succeed. `is_retry`: the connection was lost before, so the server may be starting.
     pub(crate) fn is_temporary(&self, is_retry: bool) -> bool {
@@ -98,7 +124,11 @@ impl FileLoss {
 
     fn blame(&self) -> Blame {
         match self {
-            Self::Address(_) | Self::Options(_) | Self::NoNtlm { .. } => Blame::User,
+            Self::Address(_)
+            | Self::Options(_)
+            | Self::NoNtlm { .. }
+            | Self::HostRefused
+            | Self::NoDialect(Offered::One(_)) => Blame::User,
             Self::Refused { blame, .. } => *blame,
             _ => Blame::Peer,
         }
@@ -115,34 +145,39 @@ impl FileLoss {
         SmbFailure {
             blame: self.blame(),
             message: format!("{address}: {self}"),
-            refusal: SmbRefusal::of(status),
+            refusal: match self {
+                Self::HostRefused => Some(SmbRefusal::NoHost),
+                Self::NoDialect(_) => Some(SmbRefusal::NoDialect),
+                _ => SmbRefusal::of(status),
+            },
             is_missing: status == Status::OBJECT_NAME_NOT_FOUND,
             is_temporary: self.is_temporary(true),
         }
     }
 
     /// The server refused the negotiation.
-    pub(super) fn negotiate(status: Status, dialect: Option<&str>) -> Self {
-        let words = match (status, dialect) {
-            (Status::NOT_SUPPORTED, Some(dialect)) => format!(
-                "the server does not support dialect {dialect}; choose another with smb.dialect, or leave it out"
-            ),
-            (Status::NOT_SUPPORTED, None) => {
-                "the server does not support SMB 2.1 or later; permit it on the server".to_owned()
-            }
-            _ => format!("the server refused to negotiate: {status}"),
-        };
+    pub(super) fn negotiate(status: Status, dialect: Option<&'static str>) -> Self {
+        if status == Status::NOT_SUPPORTED {
+            return Self::NoDialect(dialect.map_or(Offered::All, Offered::One));
+        }
+        let words = format!("the server refused to negotiate: {status}");
         Self::Refused { blame: Blame::Peer, words, status }
     }
 
-    /// The server refused the logon.
-    pub(super) fn logon(status: Status, user: &str) -> Self {
+    /// The server refused the logon. `can_seal`: the connection has encryption; a server that requires it refuses any
+    /// other as it refuses a user (MS-SMB2 3.3.5.5).
+    pub(super) fn logon(status: Status, user: &str, can_seal: bool) -> Self {
         // A server whose policy forbids NTLM has either answer.
         if matches!(status, Status::NTLM_BLOCKED | Status::NOT_SUPPORTED) {
             return Self::NoNtlm { user: user.to_owned(), status };
         }
         let is_of_credentials = SmbRefusal::of(status).is_some_and(SmbRefusal::is_of_credentials);
+        let may_lack_seal =
+            !can_seal && matches!(status, Status::ACCESS_DENIED | Status::NETWORK_ACCESS_DENIED);
         let advice = match status {
+            _ if may_lack_seal => {
+                "; it may require encryption, which this connection does not have: see smb.encryption and smb.dialect"
+            }
             Status::LOGON_FAILURE | Status::WRONG_PASSWORD | Status::NO_SUCH_USER => {
                 "; correct user, password or domain"
             }
@@ -151,14 +186,14 @@ impl FileLoss {
             _ => "",
         };
         let words = format!("the server refused the logon of user {user}: {status}{advice}");
-        let blame = if is_of_credentials { Blame::User } else { Blame::Peer };
+        let blame = if is_of_credentials || may_lack_seal { Blame::User } else { Blame::Peer };
         Self::Refused { blame, words, status }
     }
 
     /// The server refused a further channel of the session.
-    pub(super) fn channel(status: Status, user: &str) -> Self {
+    pub(super) fn channel(status: Status, user: &str, can_seal: bool) -> Self {
         if SmbRefusal::of(status).is_some_and(SmbRefusal::is_of_credentials) {
-            return Self::logon(status, user);
+            return Self::logon(status, user, can_seal);
         }
         let words = format!(
             "the server refused a further channel of the session: {status}; permit more channels there, or use \

@@ -188,10 +188,11 @@ impl RemoteFile {
     }
 
     fn refused_logon(&self, status: Status) -> FileLoss {
+        let can_seal = self.negotiated.as_ref().is_some_and(|chosen| chosen.cipher.is_some());
         if self.binding.is_some() {
-            FileLoss::channel(status, &self.user)
+            FileLoss::channel(status, &self.user, can_seal)
         } else {
-            FileLoss::logon(status, &self.user)
+            FileLoss::logon(status, &self.user, can_seal)
         }
     }
 

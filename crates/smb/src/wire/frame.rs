@@ -14,6 +14,8 @@ use std::ops::Range;
 pub const PREFIX_BYTES: usize = 4;
 /// Most bytes of a head: a header and the fixed part of a READ or WRITE response.
 pub const HEAD_BYTES: usize = 80;
+/// The prefix of a negative session response, which has one byte more: the code of the error (RFC 1002 4.3.4).
+const NO_SESSION: u32 = 0x8300_0001;
 /// The longest message that four bytes can announce.
 const LENGTH_MAX: u32 = (1 << 24) - 1;
 
@@ -153,6 +155,9 @@ impl MessageReader {
         let (announced, least) = (self.length(), super::HEADER_BYTES as u32);
         if (least..=self.length_max.min(LENGTH_MAX)).contains(&announced) {
             return Ok(());
+        }
+        if announced == NO_SESSION {
+            return Err(WireError::NoSession);
         }
         Err(WireError::Length { announced, least, most: self.length_max })
     }

@@ -132,7 +132,21 @@ def _rates_by_control(step: StepView) -> str:
     return f"the sum mixes volumes of different kinds, on average: {', '.join(means)} per volume"
 
 
+def _guest_session(step: StepView) -> Iterator[Doubt]:
+    """A server can take a user that it does not know as a guest, and say so in its answer only."""
+    user_of = {volume.get("name"): volume.get("user") for volume in step.spec.get("volumes", ())}
+    for volume in step.volume_facts:
+        name = volume.get("name")
+        if user_of.get(name) and (volume.get("session") or {}).get("guest"):
+            yield note(
+                f"volume {name}: the server does not know user {user_of[name]} and took it as a guest, whose messages "
+                "are neither signed nor encrypted",
+                "correct the user, or see on the server why it maps users to guest (Samba: map to guest)",
+            )
+
+
 RULES = (
     *(StepRule(share.rule, share.judge) for share in TCP_SHARES),
     StepRule("congestion-control", _congestion_control),
+    StepRule("guest-session", _guest_session),
 )

@@ -123,7 +123,7 @@ class _Volumes:
             iscsi=place.iscsi.merged(self.iscsi) if self.iscsi else place.iscsi,
             smb=self.smb or SmbSpec(),
             size_bytes=self.size_bytes,
-            create=name == "image" and place.can_be_made,
+            create=name != "source" and place.can_be_made,
             outstanding=self.outstanding,
             durable_writes=self.write_through and name != "source",
             direct=not self.buffered,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _HEADS = ("phase", "data", "seconds", "Mbit/s", "on the wire", "GB/h", "flushes", "flush s", "grown", "CPU s")
 _LEFT = {
     "no image": "its creation has not ended, so it is no image; delete it, or write over it with --overwrite image",
+    "partial": "the image is valid, but without the backups that did not begin; --overwrite image makes it anew",
     "not finished": "the image is as after a power cut: its last phase is not complete, and the next program that "
     "opens it for writing replays its log; --overwrite image makes it anew",
 }

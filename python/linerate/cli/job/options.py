@@ -18,6 +18,7 @@ from linerate.quantity import SIZE_FORM, parse_size
 from linerate.results import WorkloadSource
 from linerate.workload import (
     PRESETS,
+    FileNotice,
     LunMap,
     Overrides,
     RunPlan,
@@ -30,7 +31,7 @@ from linerate.workload.fewer import volume_names
 from linerate.workload.foreign import is_trace
 from linerate.workload.multipath import PATH_FORM, MultipathTable, PathTable, parse_path, read_conf
 from linerate.workload.overrides import ReplayTable, fill_number
-from linerate.workload.url import parse_target
+from linerate.workload.url import has_paths, is_share, parse_target
 
 Lenient = Literal["auto"] | bool
 Model = TypeVar("Model", bound=BaseModel)
@@ -187,6 +188,11 @@ def _model_of(model: type[Model], prefix: str, settings: Sequence[str]) -> Model
         fault = error.errors(include_url=False)[0]
         key = str(fault["loc"][0])
         shown, what = f"--set {prefix}.{key}={values.get(key, '')}", fault_text(fault["msg"])
+        if (prefix, key) == ("smb", "transport"):
+            raise UserError(
+                f"{shown}: Linerate's own client of shares has TCP alone, no SMB Direct (RDMA)",
+                "leave it out; for RDMA mount the share with mount.cifs -o rdma, and give the path of a file there",
+            ) from error
         if fault["type"] == "extra_forbidden":
             raise UserError(f"{shown}: {what}", f"known are {', '.join(model.model_fields)}") from error
         raise UserError(f"{shown}: cannot be used", what) from error
@@ -221,8 +227,23 @@ def fitted(
         for name in _volume_names(asked, overrides, lenient)[volumes:]:
             entries.setdefault(name, _STAND_IN)
     plan = asked.plan(lenient, replace(overrides, luns=LunMap(entries)))
-    whole = Fitted(plan, is_preset=is_preset, keeps_sizes=overrides.size_bytes is not None)
+    notices = _without_effect(plan, overrides)
+    whole = Fitted(plan, notices, is_preset=is_preset, keeps_sizes=overrides.size_bytes is not None)
     return whole.on_first(volumes)
+
+
+def _without_effect(plan: RunPlan, overrides: Overrides) -> tuple[FileNotice, ...]:
+    """What --set says of sessions that no volume has."""
+    urls = {volume.url for run in plan.steps() for volume in run.spec.volumes}
+    unused = [
+        ("iscsi", overrides.iscsi is not None and not any(map(has_paths, urls)), "a LUN"),
+        ("smb", overrides.smb is not None and not any(map(is_share, urls)), "a file on a share"),
+    ]
+    return tuple(
+        FileNotice(f"--set {group}.*", f"no volume of this load is {kind}, so it changes nothing")
+        for group, is_unused, kind in unused
+        if is_unused
+    )
 
 
 def _check_targets(option: str, urls: Sequence[str]) -> None:

@@ -19,7 +19,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
 
 from linerate.errors import UserError
 from linerate.workload.url.host_like import url_meant
@@ -36,7 +35,7 @@ from linerate.workload.url.kinds import (
     portal_of,
 )
 from linerate.workload.url.path import NO_DEVICE, in_dev, parse_path
-from linerate.workload.url.smb import SMB_FOLDER_FORM, parse_smb_folder, parse_smb_server
+from linerate.workload.url.smb import SMB_FOLDER_FORM, parse_smb_folder, parse_smb_server, smb_url_meant
 from linerate.workload.url.target import TARGET_FORM, Target
 
 __all__ = [
@@ -56,10 +55,10 @@ __all__ = [
     "parse_target",
     "path_of",
     "portal_of",
+    "smb_url_meant",
     "without_secret",
 ]
 
-_WINDOWS_SHARE = re.compile(r"\\\\(?P<host>[^\\/.?][^\\/]*)[\\/](?P<path>.+)", re.DOTALL)
 _WINDOWS_DEVICE = re.compile(r"\\\\\.\\|//\./|[a-z]:[\\/]", re.IGNORECASE)
 
 
@@ -79,11 +78,8 @@ def parse_target(
             f"{text}: a Windows device, which this host does not have",
             "say where it is with --map, for example --map '*'=iscsi://10.0.0.5/iqn.2026-11.lab:disks/{n-1}",
         )
-    if (share := _WINDOWS_SHARE.fullmatch(text)) is not None:
-        path = quote(share["path"].replace("\\", "/"))
-        raise UserError(
-            f"{text}: a file of a share, in the form of Windows", f"write smb://user@{share['host']}/{path}"
-        )
+    if (share := smb_url_meant(text)) is not None and not _is_path(text):
+        raise UserError(f"{text}: a file of a share, in another form", f"write {share}")
     if colon and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) and rest.startswith("//"):
         raise UserError(f"{scheme}://: no such kind of target", f"write {TARGET_FORM}")
     if (meant := url_meant(text, os.path.abspath(folder or "."))) is not None:
@@ -93,3 +89,8 @@ def parse_target(
             f"write {meant}; `linerate discover` lists an array's targets and LUNs; a file of this name is ./{shown}",
         )
     return parse_path(text, text, folder)
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text that starts with two slashes names something below a folder of this host."""
+    return text.startswith("//") and os.path.isdir("/" + text.lstrip("/").partition("/")[0])

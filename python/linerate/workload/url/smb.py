@@ -20,8 +20,19 @@ SMB_FORM = "smb://[[domain;]user[%secret]@]host[:port]/share/file, as in smb://b
 _HOST_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[\x00-\x1f"*:<>?\\|]')
 """Of the names of files (MS-FSCC 2.1.5)."""
+_UNC = re.compile(
+    r"(?:(?:smb|cifs):)?(?:\\\\|//)(?P<host>[^\\/.?@][^\\/@]*)(?P<path>(?:[\\/].*)?)",
+    re.DOTALL | re.IGNORECASE,
+)
 _LONGEST_SHARE = 80
 """MS-SMB2 2.2.9, with MS-SRVS's limit of names."""
+
+
+def smb_url_meant(text: str) -> str | None:
+    r"""The URL of a server, share or file in another form: \\host\share\file, //host/share/file, cifs://host/share."""
+    if (found := _UNC.fullmatch(text)) is None or text.lower().startswith("smb://"):
+        return None
+    return f"smb://user@{found['host']}{quote(found['path'].replace(chr(92), '/').rstrip('/'))}"
 
 
 def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
@@ -29,7 +40,7 @@ def parse_smb(text: str, environ: Mapping[str, str]) -> Target:
     secret."""
     shown = without_secret(text)
     if text[len("smb:") :][:2] != "//":
-        raise UserError(f"{shown}: // is missing after smb:", f"write {SMB_FORM}")
+        raise UserError(f"{shown}: // is missing after smb:", f"write {smb_url_meant(text) or SMB_FORM}")
     authority, rest = _parts(shown, text[len("smb://") :])
     user, secret, server = _login(shown, authority, SMB_FORM, environ)
     share, _, path = rest.partition("/")
@@ -135,6 +146,10 @@ def _server(shown: str, server: str) -> str:
                 f"{shown}: {address!r} is no IPv6 address", "write for example [::1]:445"
             ) from error
     else:
+        if server.count(":") > 1:
+            raise UserError(
+                f"{shown}: an IPv6 address stands in brackets", "write for example smb://[::1]/share/file"
+            )
         host, colon, port = server.partition(":")
         if not _HOST_NAME.fullmatch(host):
             raise UserError(f"{shown}: {host!r} is not a host name or address", f"write {SMB_FORM}")

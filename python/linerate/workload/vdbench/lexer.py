@@ -30,6 +30,8 @@ _HIDE = str.maketrans(_HIDDEN)
 _UNHIDE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
 _TRIMMED = "".join(map(chr, range(33)))
 _KEYWORD = re.compile(r"([a-zA-Z_]{2,})[ \t]*=")
+_NEXT = re.compile(r",([A-Za-z]\w+)=")
+_PATHS = ("lun", "anchor")
 _FILE_BYTES_MAX = 16 << 20
 _LINE_CHARACTERS_MAX = 1 << 20
 """Of a line, also of one that goes on in the next ones."""
@@ -166,6 +168,8 @@ def parameters(
     """The parameters of the lines. `is_keyword` says whether a word can start a parameter (lenient reading
     only)."""
     cut = _LenientCut(is_keyword, problems) if lenient else _strict_cut
+    for line in lines:
+        _tell_of_cut_path(line, is_keyword, problems)
     found: list[Parameter] = []
     index = 0
     while index < len(lines):
@@ -190,6 +194,18 @@ def has_lenient_patterns(lines: Sequence[Line], is_keyword: Callable[[str], bool
     scratch = Problems()
     cut = _LenientCut(is_keyword, scratch)
     return any(cut.is_plain(line) for line in lines)
+
+
+def _tell_of_cut_path(line: Line, is_keyword: Callable[[str], bool], problems: Problems) -> None:
+    """A path ends at a blank, and then names another file: told where parameters seem to follow its rest."""
+    kept, _, comment = hide_quoted(line.text).partition(" ")
+    key, rest = kept.rpartition(",")[2].partition("=")[0].lower(), comment.partition(",")[0]
+    if key in _PATHS and "=" not in rest and any(is_keyword(word.lower()) for word in _NEXT.findall(comment)):
+        problems.notice(
+            line.place,
+            f"{key}= ends at the blank, and {shorten(unhide(comment))!r} is a comment, as in vdbench; "
+            "write a path with blanks in double quotes",
+        )
 
 
 def _strict_cut(line: Line) -> str:

@@ -279,9 +279,13 @@ fn open_volumes<D: Driver>(
         let creates = role == Role::Image && spec.phase == BackupPhase::Create;
         let volume = VolumeSpec {
             name: key.to_owned(),
-            create: creates,
-            // A new file is empty: the image gives it its length.
-            size_bytes: if creates { Some(0) } else { None },
+            create: creates || (role == Role::Target && volume.create),
+            size_bytes: match role {
+                // A new file is empty: the image gives it its length.
+                Role::Image if creates => Some(0),
+                Role::Target if volume.create => Some(spec.backup.image_bytes),
+                _ => None,
+            },
             ..volume.clone()
         };
         let writes = match role {
