@@ -222,7 +222,7 @@ def test_files_of_shares(text: str, canonical: str) -> None:
         ("smb://nas/d/a%5Cb", "is not the name"),
         ("smb://nas:0/d/f", "'0' is not a port"),
         ("smb://na s/d/f", "not a host name"),
-        ("smb://::1/d/f", "an IPv6 address stands in brackets"),
+        ("smb://::1/d/f", "an IPv6 address is written in brackets"),
         ("smb://joe@nas/d/f", "the password of joe is missing"),
         ("smb://%hunter2@nas/d/f", "the user is missing"),
     ],

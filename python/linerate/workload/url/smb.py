@@ -148,7 +148,7 @@ def _server(shown: str, server: str) -> str:
     else:
         if server.count(":") > 1:
             raise UserError(
-                f"{shown}: an IPv6 address stands in brackets", "write for example smb://[::1]/share/file"
+                f"{shown}: an IPv6 address is written in brackets", "write for example smb://[::1]/share/file"
             )
         host, colon, port = server.partition(":")
         if not _HOST_NAME.fullmatch(host):
