@@ -65,7 +65,7 @@ pub enum WireError {
     /// Not an SMB 2 header.
     #[error("a message does not start with an SMB 2 header")]
     Protocol,
-    /// A negative session response of NetBIOS over TCP (RFC 1002 4.3.4) in place of a message.
+    /// A negative session response of `NetBIOS` over TCP (RFC 1002 4.3.4) in place of a message.
     #[error("it takes no session")]
     NoSession,
     /// A message announces more bytes than are permitted, or fewer than a header has.
