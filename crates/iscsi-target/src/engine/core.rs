@@ -101,15 +101,15 @@ impl EngineCore {
         self.tasks.advance(now);
         let (mut visit, state) = (VISIT, self.state.as_ref());
         let is_mine =
-            |request: &&OperationRequest| state.is_none_or(|state| request.volume.engine == state.number);
+            |request: &OperationRequest| state.is_none_or(|state| request.volume.engine == state.number);
         while !quota.is_used_up()
             && !visit.is_used_up()
-            && requests.front().filter(is_mine).is_some()
+            && requests.front().is_some_and(is_mine)
             && let Some(mut request) = requests.pop_front()
         {
             let output = state.and_then(|state| {
                 // Its bytes are on their way from memory while this request is performed.
-                requests.front().filter(is_mine).inspect(|next| state.prefetch(next));
+                requests.front().filter(|next| is_mine(next)).inspect(|next| state.prefetch(next));
                 state.serve_nowait(&mut request)
             });
             let Some(output) = output else {
