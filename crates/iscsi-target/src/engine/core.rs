@@ -91,27 +91,28 @@ impl EngineCore {
     /// ends early for the sake of other workers. Returns whether the thread has work now that it did not know of when it
     /// began to sleep.
     pub(super) fn perform(
-        &mut self,
+        &self,
         now: Nanos,
         quota: &mut Quota,
         requests: &mut VecDeque<OperationRequest>,
         waiting: &mut Vec<OperationRequest>,
         finished: &mut Vec<FinishedOperation>,
     ) -> bool {
+        let Some(state) = &self.state else {
+            waiting.extend(requests.pop_front());
+            return false;
+        };
         self.tasks.advance(now);
-        let (mut visit, state) = (VISIT, self.state.as_ref());
-        let is_mine =
-            |request: &OperationRequest| state.is_none_or(|state| request.volume.engine == state.number);
+        let mut visit = VISIT;
+        let is_mine = |request: &OperationRequest| request.volume.engine == state.number;
         while !quota.is_used_up()
             && !visit.is_used_up()
             && requests.front().is_some_and(is_mine)
             && let Some(mut request) = requests.pop_front()
         {
-            let output = state.and_then(|state| {
-                // Its bytes are on their way from memory while this request is performed.
-                requests.front().filter(|next| is_mine(next)).inspect(|next| state.prefetch(next));
-                state.serve_nowait(&mut request)
-            });
+            // Its bytes are on their way from memory while this request is performed.
+            requests.front().filter(|next| is_mine(next)).inspect(|next| state.prefetch(next));
+            let output = state.serve_nowait(&mut request);
             let Some(output) = output else {
                 waiting.push(request);
                 continue;
