@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from linerate import _core
 from linerate.array import ArrayConfig, example_text
 from linerate.cli import console
-from linerate.cli.app import tell
+from linerate.cli.app import VERBS, tell
 from linerate.errors import UserError
 from linerate.results import Finding, Validity
 from linerate.study import shipped_studies
@@ -24,23 +24,6 @@ from linerate.workload import PRESETS
 from rich.console import Console
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, environment, linerate
-
-VERBS = (
-    "run",
-    "demo",
-    "presets",
-    "studies",
-    "study",
-    "array",
-    "lab",
-    "host",
-    "discover",
-    "report",
-    "check",
-    "compare",
-    "settings",
-    "schema",
-)
 
 
 def test_help_names_every_verb() -> None:
@@ -259,6 +242,34 @@ def test_a_terminal_without_unicode_ends_no_verb(words: tuple[str, ...], env: di
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
     assert len(done.stdout) > 200
+
+
+LOADED = """
+import sys
+from linerate.cli import main
+main(sys.argv[1:])
+print(*sorted(sys.modules.keys() & {"altair", "polars", "rich", "linerate.cli.run", "linerate.cli.discover"}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [
+        (("discover",), {"linerate.cli.discover"}),
+        (("--version",), {"linerate.cli.discover", "linerate.cli.run"}),
+        (("check", "no-such-run"), {"polars", "rich"}),
+    ],
+)
+def test_a_verb_loads_what_it_needs(words: tuple[str, ...], loaded: set[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env=environment(),
+        check=False,
+    )
+    assert set(done.stdout.splitlines()[-1].split()) == loaded, done.stderr
 
 
 INTERRUPTED_IMPORT = """

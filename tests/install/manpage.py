@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
-from linerate.cli.app import app
+from linerate.cli.app import application
 
 PAGE = Path(__file__).resolve().parents[2] / "packaging/wheel/data/share/man/man1/linerate.1"
 
@@ -49,7 +49,7 @@ Interrupted.
 
 def page() -> str:
     """The whole page as roff."""
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(application())
     lines = [".SH DESCRIPTION", *_paragraphs(root.help or ""), ".SH VERBS"]
     for name, command in _verbs(root, ""):
         lines += _verb(name, command)

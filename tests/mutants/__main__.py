@@ -54,8 +54,7 @@ class Suite:
 
 
 _MODEL = ("-p=linerate-storage", "--test=model")
-_STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=pool", "--test=pool_metadata")
-_SMB_TESTS = ("--test=samba", "--test=replays", "--test=channels", "--test=compounds")
+_STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=it")
 SUITES = {
     "commit": Suite((("-p=linerate-io",), ("-p=linerate-iscsi-target", "--test=power_cut"))),
     "engines": Suite((("-p=linerate-iscsi-target", "--lib"), ("-p=linerate-storage", "--lib"))),
@@ -64,7 +63,7 @@ SUITES = {
     "storage": Suite((_STORAGE_PARTS, _MODEL)),
     "verdicts": Suite((("tests/analysis", "tests/study/test_judge.py"),), is_python=True),
     "vhdx": Suite((("-p=linerate-vhdx", "--lib", "--test=image"),)),
-    "smb": Suite((("-p=linerate-smb", "--lib", *_SMB_TESTS),)),
+    "smb": Suite((("-p=linerate-smb", "--lib", "--test=it"),)),
     "windows": Suite((("-p=linerate-iscsi-proto",), ("-p=linerate-sim", "--test=pair"))),
     "write-order": Suite((("-p=linerate-iscsi-initiator", "--lib"), ("-p=linerate-sim", "--test=multipath"))),
 }

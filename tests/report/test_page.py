@@ -12,8 +12,7 @@ from typing import Any
 import altair as alt
 import pytest
 from linerate.analysis import check_run
-from linerate.report import write_report
-from linerate.report.page import build
+from linerate.report.page import build, write_report
 from linerate.report.panels import charts, series
 from linerate.report.panels.svg import PALETTE, draw
 from linerate.report.panels.template import style

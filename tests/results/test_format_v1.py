@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from linerate.analysis import check_run, summarise
-from linerate.report import write_report, write_vdbench_output
+from linerate.report import write_vdbench_output
+from linerate.report.page import write_report
 from linerate.results import RunDirectory
 
 SAMPLE = Path(__file__).parents[1] / "support" / "samples" / "run-v1"

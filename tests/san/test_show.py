@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from linerate.cli.app import app
+from linerate.cli.app import application
 from linerate.san import beyond_kernel, load_topology, parse_topology, picture, shipped_topologies, tree
 from typer.testing import CliRunner
 
@@ -92,7 +92,7 @@ def test_what_needs_the_user_fabric_is_named() -> None:
 
 
 def test_the_schema_of_a_topology_can_be_printed() -> None:
-    result = CliRunner().invoke(app, ["schema", "topology"])
+    result = CliRunner().invoke(application(), ["schema", "topology"])
     assert result.exit_code == 0
     schema = json.loads(result.stdout)
     assert {"switch", "host", "array", "trunk", "lan", "link", "fabric"} <= schema["properties"].keys()

@@ -10,57 +10,63 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from linerate.cli import INTERRUPTED, check, demo, discover, report, run, schema, settings, watch
-from linerate.cli.advice import verb as advise
-from linerate.cli.array import verbs as array
-from linerate.cli.backup import load as backup
-from linerate.cli.host import verbs as host
-from linerate.cli.hosts import verbs as hosts
-from linerate.cli.job import presets
-from linerate.cli.lab import verbs as lab
-from linerate.cli.limits import probe, scale, tune
-from linerate.cli.numbers import compare, export, history, imports
-from linerate.cli.study import shipped
-from linerate.cli.study import verbs as study
+from linerate.cli import INTERRUPTED
 from linerate.errors import HostError, LinerateError, UserError, fault_text, is_full_disk
 from linerate.interrupt import heard
 
-app = typer.Typer(
-    name="linerate",
-    help="Measures an IP storage network: runs workloads against iSCSI arrays, files and block devices.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("run")(run.run)
-app.command("demo")(demo.demo)
-app.command("presets")(presets.presets)
-app.command("studies")(shipped.studies)
-app.add_typer(study.app, name="study")
-app.add_typer(array.app, name="array")
-app.add_typer(lab.app, name="lab")
-app.add_typer(host.app, name="host")
-app.add_typer(hosts.app, name="hosts")
-app.command("discover")(discover.discover)
-app.command("probe")(probe.probe)
-app.command("scale")(scale.scale)
-app.command("tune")(tune.tune)
-app.command("backup-load")(backup.backup_load)
-app.command("report")(report.report)
-app.command("watch")(watch.watch)
-app.command("check")(check.check)
-app.command("advise")(advise.advise)
-app.command("compare")(compare.compare)
-app.command("export")(export.export)
-app.command("import")(imports.import_results)
-app.command("history")(history.history)
-app.command("settings")(settings.settings)
-app.command("schema")(schema.schema)
+VERBS = {
+    "run": "run:run",
+    "demo": "demo:demo",
+    "presets": "job.presets:presets",
+    "studies": "study.shipped:studies",
+    "study": "study.verbs:app",
+    "array": "array.verbs:app",
+    "lab": "lab.verbs:app",
+    "host": "host.verbs:app",
+    "hosts": "hosts.verbs:app",
+    "discover": "discover:discover",
+    "probe": "limits.probe:probe",
+    "scale": "limits.scale:scale",
+    "tune": "limits.tune:tune",
+    "backup-load": "backup.load:backup_load",
+    "report": "report:report",
+    "watch": "watch:watch",
+    "check": "check:check",
+    "advise": "advice.verb:advise",
+    "compare": "numbers.compare:compare",
+    "export": "numbers.export:export",
+    "import": "numbers.imports:import_results",
+    "history": "numbers.history:history",
+    "settings": "settings:settings",
+    "schema": "schema:schema",
+}
+"""Where each verb is, below `linerate.cli`: the file, and in it a function, or a Typer with verbs of its own."""
+
+
+def application(verbs: Iterable[str] = VERBS) -> typer.Typer:
+    """The command line with some of `VERBS`; the files of the others are not loaded."""
+    app = typer.Typer(
+        name="linerate",
+        help="Measures an IP storage network: runs workloads against iSCSI arrays, files and block devices.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for verb in verbs:
+        file, name = VERBS[verb].split(":")
+        found = getattr(import_module(f"linerate.cli.{file}"), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=verb)
+        else:
+            app.command(verb)(found)
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -71,7 +77,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool,
@@ -81,9 +86,9 @@ def _options(
     """Measures an IP storage network: runs workloads against iSCSI arrays, files and block devices."""
 
 
-def command() -> Any:
-    """The command line with all verbs. Paragraphs of their help texts are one line each, which the terminal wraps."""
-    whole = typer.main.get_command(app)
+def command(verbs: Iterable[str] = VERBS) -> Any:
+    """The command line with some verbs. Paragraphs of their help texts are one line each, which the terminal wraps."""
+    whole = typer.main.get_command(application(verbs))
     _join_lines(whole)
     return whole
 
@@ -95,6 +100,11 @@ def _join_lines(verb: Any) -> None:
         _join_lines(inner)
 
 
+def _wanted(words: Sequence[str]) -> Iterable[str]:
+    """The verb that a command line begins with, so that it need not wait for the others; else all, to be listed."""
+    return words[:1] if words and words[0] in VERBS else VERBS
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line and gives its exit code. Users see a message and the way out, never a traceback.
 
@@ -103,9 +113,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Nothing has to be taken apart at the end: a last search for garbage would keep the prompt back for half a second.
     atexit.register(gc.freeze)
     _write_what_the_terminal_has()
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
         with heard():
-            code = command()(args=argv, prog_name="linerate", standalone_mode=False)
+            code = command(_wanted(words))(args=words, prog_name="linerate", standalone_mode=False)
     except LinerateError as error:
         _debug_traceback()
         tell(error)

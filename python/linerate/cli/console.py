@@ -8,9 +8,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from linerate.analysis import StepSummary
     from linerate.report.study import StudyPage
     from linerate.results import Validity
@@ -20,6 +20,8 @@ HANGING = " " * 11
 
 def console() -> Console:
     """Standard output. Colour only on a terminal, and never under NO_COLOR."""
+    from rich.console import Console
+
     return Console(highlight=False)
 
 

@@ -63,6 +63,7 @@ def report(
     from linerate import report as made
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
+    from linerate.report.page import write_report
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
@@ -76,7 +77,7 @@ def report(
     summaries = summarise(opened)
     show_result(summaries, sound or check_run(opened, summaries), limit_of(opened, summaries))
     inside = opened.path / "report.html"
-    path = made.write_report(opened, html) if html is not None or not inside.exists() else inside
+    path = write_report(opened, html) if html is not None or not inside.exists() else inside
     typer.echo(f"report: {path}")
     if vdbench is not None:
         made.write_vdbench_output(opened, vdbench)

@@ -1,13 +1,13 @@
-"""Reports: one HTML file, terminal tables, vdbench's own report files, fio's JSON, Iometer's CSV and diskspd's XML.
+"""Reports: terminal tables, vdbench's own report files, fio's JSON, Iometer's CSV and diskspd's XML.
 
-This is for runs; a study's report is in `linerate.report.study`, imported by itself because it needs far more.
+The HTML file of a run is made by `linerate.report.page`, that of a study by `linerate.report.study`. They are imported
+by themselves, because charts take half a second to load.
 """
 
 from linerate.report.conditions import condition_lines, junit_xml
 from linerate.report.diskspd import write_diskspd_xml
 from linerate.report.fio import write_fio_json
 from linerate.report.iometer import write_iometer_csv
-from linerate.report.page import write_report
 from linerate.report.tables import comparison_lines, result_lines, result_table, validity_lines
 from linerate.report.vdbench import write_vdbench_output
 
@@ -21,6 +21,5 @@ __all__ = [
     "write_diskspd_xml",
     "write_fio_json",
     "write_iometer_csv",
-    "write_report",
     "write_vdbench_output",
 ]

@@ -10,7 +10,6 @@ import typer
 
 from linerate.cli import INTERRUPTED
 from linerate.cli.backup import words
-from linerate.cli.console import console, show_lines
 from linerate.cli.job import flags
 from linerate.cli.job.machine import shared_machine
 from linerate.cli.job.overwrite import consent_of
@@ -86,6 +85,8 @@ def backup_load(
     if json:
         typer.echo(result_object(request, outcome))
     else:
+        from linerate.cli.console import console, show_lines
+
         out = console()
         show_lines([*result_lines(request, outcome, out.width if out.is_terminal else None)])
     if outcome.error is not None:

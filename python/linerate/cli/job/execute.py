@@ -18,7 +18,6 @@ from linerate.report import (
     write_diskspd_xml,
     write_fio_json,
     write_iometer_csv,
-    write_report,
     write_vdbench_output,
 )
 from linerate.results import RunDirectory, WorkloadSource
@@ -87,7 +86,7 @@ def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
     has_result = bool(run.manifest.steps) and bool(run.intervals["ios"].sum())
     if outcome.state != "interrupted" and has_result:
         try:
-            report = write_report(run) if job.report else None
+            report = _write_page(run) if job.report else None
             _write_other_forms(job, run)
         except LinerateError as refused:  # the result is there all the same, and is told first
             not_written = refused
@@ -115,6 +114,12 @@ def _conclude(job: Job, view: RunView, outcome: RunOutcome) -> int:
     if fault := error or not_written:
         raise fault
     return code
+
+
+def _write_page(run: RunDirectory) -> Path:
+    from linerate.report.page import write_report  # its charts take half a second to load
+
+    return write_report(run)
 
 
 def _write_other_forms(job: Job, run: RunDirectory) -> None:

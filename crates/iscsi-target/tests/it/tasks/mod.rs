@@ -1,0 +1,4 @@
+//! Tasks and their ends, over real sockets.
+
+mod ownership;
+mod resets;
