@@ -37,7 +37,7 @@ impl Default for SocketOptions {
             user_timeout_ms: None,
             keepalive_s: None,
             bind: None,
-            backlog: 1024,
+            backlog: 4096,
         }
     }
 }

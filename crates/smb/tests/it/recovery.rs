@@ -26,13 +26,13 @@ fn connections_cut_in_the_middle_of_writes_lose_nothing_and_samba_keeps_the_file
         assert_eq!(load.client.facts(load.file).unwrap().durable, Some(version), "{way:?}");
         load.run(true, |ended| {
             if ended % 150 == 50 {
-                relay.cut();
+                relay.cut_at_the_server();
             }
         });
         assert!(std::fs::read(samba.path("a.img")).unwrap() == image(), "{way:?}");
         load.run(false, |ended| {
             if ended == 300 {
-                relay.cut();
+                relay.cut_at_the_server();
             }
         });
         let kept = load.close().kept();

@@ -52,6 +52,16 @@ impl Relay {
         }
     }
 
+    /// Ends the connections as the server sees them. The client's end follows when the server has closed, so that the
+    /// server cannot take the next connection for a second one of the same client.
+    pub(crate) fn cut_at_the_server(&self) {
+        for pair in self.open.lock().unwrap().drain(..).as_slice().chunks_exact(2) {
+            let [client, server] = pair else { unreachable!("pairs") };
+            let _ = client.shutdown(Shutdown::Read);
+            let _ = server.shutdown(Shutdown::Write);
+        }
+    }
+
     pub(crate) fn cut(&self) {
         for stream in self.open.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
