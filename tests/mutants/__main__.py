@@ -20,8 +20,9 @@ from pathlib import Path
 from tests.mutants import ROOT, Mutant, mutants
 
 # Compiling takes longer than most mutants live.
-_QUICKLY = "profile.test.package.linerate-storage.opt-level=1"
-_CARGO = ("cargo", "test", "--locked", "--config", _QUICKLY)
+_STORAGE = "profile.test.package.linerate-storage"
+_QUICKLY = ("--config", f"{_STORAGE}.opt-level=1", "--config", f"{_STORAGE}.codegen-units=16")
+_CARGO = ("cargo", "test", "--locked", *_QUICKLY)
 
 
 @dataclass(frozen=True)
