@@ -322,6 +322,9 @@ def test_a_damaged_image_is_unknown_and_another_file_is_refused(tmp_path: Path) 
         read_image(path)
     with pytest.raises(UserError):
         read_image(tmp_path)
+    with pytest.raises(UserError) as refused:
+        read_image(Path("smb://nas/share/a.vhdx"))
+    assert "mount the share" in refused.value.hint
 
 
 @pytest.mark.parametrize(

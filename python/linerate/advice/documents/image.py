@@ -34,7 +34,10 @@ def read_image(path: Path) -> SanFactSheet:
         with open(descriptor, "rb") as file:
             facts, unknown = _facts(file, str(path))
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", "give the path of a VHDX or VHD file") from error
+        hint = "give the path of a VHDX or VHD file"
+        if path.parts[:1] == ("smb:",):
+            hint = "the image is read as a file of this host: mount the share, and give its path there"
+        raise UserError(f"{path}: {error.strerror}", hint) from error
     return SanFactSheet((AuditSubject("image", path.name, "image", facts, unknown),))
 
 
