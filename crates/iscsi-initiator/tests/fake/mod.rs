@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+use linerate_iscsi_initiator::SessionOptions;
 use linerate_iscsi_proto::frame::Framer;
 use linerate_iscsi_proto::params::DigestKind;
 use linerate_iscsi_proto::pdu::*;
@@ -14,6 +15,20 @@ use std::sync::{Arc, Mutex};
 pub(crate) const BLOCK: usize = 512;
 pub(crate) const BLOCKS: u64 = 2048;
 pub(crate) const IQN: &str = "iqn.2026-11.lab.linerate:fake";
+
+/// READ (16) and WRITE (16), SBC-4.
+pub(crate) const READ: u8 = 0x88;
+pub(crate) const WRITE: u8 = 0x8a;
+
+/// A session that gives up after seconds.
+pub(crate) fn options() -> SessionOptions {
+    SessionOptions {
+        login_timeout_s: 3.0,
+        command_timeout_s: 3.0,
+        replacement_timeout_s: 5.0,
+        ..SessionOptions::default()
+    }
+}
 
 /// State that scripts and tests share.
 pub(crate) type Disk = Arc<Mutex<Vec<u8>>>;

@@ -1,7 +1,7 @@
 //! Data of a hostile or faulty target: every case ends with a result or a message, never with a hang, a panic or
 //! unlimited memory. If a second connection works, the I/O succeeds on it.
 
-use crate::fake::{Fake, IQN, Peer, is, scsi};
+use crate::fake::{Fake, IQN, Peer, READ, WRITE, is, options, scsi};
 use linerate_io::{EpollDriver, system};
 use linerate_iscsi_initiator::{
     Blame, Credentials, DigestChoice, Disk, IoError, LunAddress, LunInfo, SenseCode, SessionOptions,
@@ -15,18 +15,6 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
-
-const READ: u8 = 0x88;
-const WRITE: u8 = 0x8a;
-
-fn options() -> SessionOptions {
-    SessionOptions {
-        login_timeout_s: 3.0,
-        command_timeout_s: 3.0,
-        replacement_timeout_s: 5.0,
-        ..SessionOptions::default()
-    }
-}
 
 fn open_with(fake: &Fake, options: &SessionOptions) -> Result<Disk<EpollDriver>, ToolError> {
     let (address, credentials) = LunAddress::parse(&fake.url()).unwrap();

@@ -1,6 +1,6 @@
 //! Loss and recovery: I/O in flight is sent again once, in order, under the same ISID; timeouts end hanging I/O.
 
-use crate::fake::{Fake, is, scsi};
+use crate::fake::{Fake, READ, WRITE, is, options, scsi};
 use linerate_io::{Driver, EpollDriver, Nanos, Region, RegionId, Seg, Wait};
 use linerate_iscsi_initiator::{
     Blame, Credentials, DeviceId, Disk, Event, EventKind, Initiator, IoDone, IoError, IoOp, IoRequest,
@@ -9,18 +9,6 @@ use linerate_iscsi_initiator::{
 use linerate_iscsi_proto::pdu::*;
 use std::io;
 use std::sync::{Arc, Mutex, mpsc};
-
-const READ: u8 = 0x88;
-const WRITE: u8 = 0x8a;
-
-fn options() -> SessionOptions {
-    SessionOptions {
-        login_timeout_s: 3.0,
-        command_timeout_s: 3.0,
-        replacement_timeout_s: 5.0,
-        ..SessionOptions::default()
-    }
-}
 
 /// An initiator with one device, driven step by step.
 struct Rig {
