@@ -57,11 +57,11 @@ lint: dev ## formatting, types, stubs, clippy, tidy: nothing is changed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	cargo fmt --check
-	packaging/at-once "$(BIN)/mypy --strict && $(BIN)/python -m mypy.stubtest linerate._core --concise" \
+	packaging/at-once "$(BIN)/mypy --strict && $(BIN)/python -m mypy.stubtest linerate._core --concise \
+	    && $(BIN)/python -m pytest -q tests/tidy" \
 	  "cargo clippy --locked --workspace --all-targets -- -D warnings"
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check licenses bans sources; \
 	 else echo "cargo-deny is not installed: licences not checked"; fi
-	$(BIN)/python -m pytest -q tests/tidy
 
 bench: dev ## the speed bars against raw TCP and peers, interleaved; peers that are absent are named
 	cargo build --locked --release -p linerate-bench

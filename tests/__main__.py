@@ -1,4 +1,4 @@
-"""Runs the tests: most of them several at a time, then one by one those that measure time and rates.
+"""Runs the tests: most of them several at a time, then those that measure time and rates, in pairs or one by one.
 
 `python -m tests [--all] [WORDS]`: without `--all` the tests marked `long` are left out; WORDS go to pytest.
 A few tests that failed are tried once more, one by one. The summary names every test that needed a second try.
@@ -16,8 +16,18 @@ from tests.support.patience import SECOND_TRY
 
 # Workers take files in the order of tests/conftest.py; xdist's own puts the files with few and long tests last.
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
-TOGETHER = ("not alone and not proof", ("-n", str((os.cpu_count() or 1) + 1), *BY_FILE))
-ALONE = ("alone and not proof", ())
+TOGETHER = (
+    "not alone and not paced and not proof",
+    ("-n", str((os.cpu_count() or 1) + 1), *BY_FILE),
+)
+PAIRS = ("paced and not proof", ("-n", "2", *BY_FILE))
+ALONE = ("alone and not paced and not proof", ())
+ALL = (TOGETHER, PAIRS, ALONE)
+# To collect tests takes longer than the few quick ones that could run in pairs.
+QUICK = (
+    (f"{TOGETHER[0]} and not long", TOGETHER[1]),
+    ("(alone or paced) and not proof and not long", ()),
+)
 # The machine may have been busy with other things, but not in the way of many tests.
 TRIED_AGAIN_MOST = 3
 FAILED = 1
@@ -59,18 +69,16 @@ def run_patiently(marks: str, options: tuple[str, ...], words: list[str]) -> tup
 
 
 def main(words: list[str]) -> int:
-    """Both parts, also if the first fails, and the summaries of both at the end."""
-    everything = "--all" in words
+    """All parts, also if one fails, and their summaries at the end."""
+    parts = ALL if "--all" in words else QUICK
     words = [word for word in words if word != "--all"]
-    parts = []
-    for marks, options in (TOGETHER, ALONE):
-        parts.append(run_patiently(marks if everything else f"{marks} and not long", options, words))
-    print("\n== several at a time, and one by one")
-    for _, lines in parts:
+    done = [run_patiently(marks, options, words) for marks, options in parts]
+    print("\n== several at a time, in pairs, and one by one")
+    for _, lines in done:
         print("".join(lines), end="")
-    tries = sum(line.startswith(SECOND_TRY) for _, lines in parts for line in lines)
+    tries = sum(line.startswith(SECOND_TRY) for _, lines in done for line in lines)
     print(f"== tests that needed a second try: {tries}")
-    codes = [code for code, _ in parts if code != NOTHING_COLLECTED]
+    codes = [code for code, _ in done if code != NOTHING_COLLECTED]
     return max(codes, default=NOTHING_COLLECTED)
 
 

@@ -136,7 +136,7 @@ def test_frames_of_all_ports_count_once_on_the_wire() -> None:
     assert "wire_mbit_s" not in figures_of_phase(result, {})
 
 
-@pytest.mark.alone
+@pytest.mark.paced
 @pytest.mark.long
 def test_backups_of_a_study_are_measured_on_the_nas(tmp_path: Path) -> None:
     need.tool("smbd")

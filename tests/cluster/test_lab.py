@@ -18,6 +18,7 @@ LINE_BYTES_PER_S = 100e6 / 8
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
+@pytest.mark.paced
 @a_busy_machine_may_spoil
 def test_two_hosts_of_a_lab_share_the_line_to_one_array(tmp_path: Path) -> None:
     done = subprocess.run(

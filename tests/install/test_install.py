@@ -45,7 +45,7 @@ def test_a_wheel_works_in_an_empty_environment_outside_the_tree(tmp_path: Path) 
     python = tmp_path / "empty" / "bin" / "python"
     pins = ROOT / "requirements" / "run.txt"
     _run(
-        [str(python), "-m", "pip", "install", "--quiet", "-c", str(pins), str(wheel)],
+        [str(python), "-m", "pip", "install", "--quiet", "--no-compile", "-c", str(pins), str(wheel)],
         tmp_path,
         INSTALL_TIMEOUT_S,
     )

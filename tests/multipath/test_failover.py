@@ -41,6 +41,7 @@ def played(fabric: str, seeds: Sequence[int]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(3 * TIMEOUT_S)
+@pytest.mark.paced
 @a_busy_machine_may_spoil
 def test_paths_fail_and_no_application_notices() -> None:
     """Mostly waits, so several labs play at once."""

@@ -211,7 +211,7 @@ def brought_up(folder: Path, topology: str, name: str) -> Iterator[San]:
         subprocess.run([*COMMAND, "lab", "down", name], timeout=TIMEOUT_S, check=True, capture_output=True)
 
 
-@pytest.mark.alone
+@pytest.mark.paced
 @pytest.mark.long
 def test_planted_faults_of_the_network(tmp_path: Path) -> None:
     """One after the other: each probe sees one fault."""
@@ -237,7 +237,7 @@ def test_planted_faults_of_the_network(tmp_path: Path) -> None:
         assert (hole["limit"], hole["trials"]) == ("mtu black hole", {})
 
 
-@pytest.mark.alone
+@pytest.mark.paced
 @pytest.mark.long
 def test_a_small_window_of_the_array_holds_writes_back(tmp_path: Path) -> None:
     """64 KiB is the third value of tcp_rmem in the array's namespace; reads are not concerned."""
@@ -257,7 +257,7 @@ def test_a_small_window_of_the_array_holds_writes_back(tmp_path: Path) -> None:
     assert small["trials"]["large"]["mb_s"] > 0.9 * wide["trials"]["large"]["mb_s"], "reads as before"
 
 
-@pytest.mark.alone
+@pytest.mark.paced
 @pytest.mark.long
 def test_slow_disks_beside_a_full_line(tmp_path: Path) -> None:
     with brought_up(tmp_path, SAN.format(storage=SLOW_DISKS, size="4g"), unique("disks")) as san:
@@ -266,7 +266,7 @@ def test_slow_disks_beside_a_full_line(tmp_path: Path) -> None:
         assert found["notes"][0].startswith("For large sequential I/O: The line is full"), found
 
 
-@pytest.mark.alone
+@pytest.mark.paced
 @pytest.mark.long
 def test_raw_tcp_on_a_line_of_an_unusual_rate(tmp_path: Path) -> None:
     """Raw TCP tells that a line of 40 Mbit/s is full; without it, reads of all sizes that share its rate do."""

@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import run_study
 
-pytestmark = [pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.paced, pytest.mark.long]
 STUDY = """\
 title = "Jumbo frames on a slow line"
 

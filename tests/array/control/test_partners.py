@@ -11,6 +11,7 @@ import ssl
 import stat
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -255,7 +256,8 @@ def test_two_arrays_with_one_identity_are_both_refused(
 ) -> None:
     a, b, _ = arrays
     now = [0.0]
-    monkeypatch.setattr(known.time, "monotonic", lambda: now[0])
+    # The module's own clock: the server keeps the real one.
+    monkeypatch.setattr(known, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with b.serving(a) as (array, server):
         one, copy = (_client(a, b, server.partner_url) for _ in range(2))
         one.do("replica_begin", {})

@@ -120,7 +120,7 @@ def test_the_shipped_study_compares_equal_volumes_on_equal_lines() -> None:
     assert {one.name for one in study.workloads} >= {"read-8k", "write-8k", "read-256k", "write-256k"}
 
 
-@pytest.mark.alone
+@pytest.mark.paced
 @pytest.mark.long
 def test_each_case_loads_the_volume_of_its_array(tmp_path: Path) -> None:
     need.tool("smbd")

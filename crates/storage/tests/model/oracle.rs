@@ -5,6 +5,7 @@
 //! always with one element. A content that was read without a concurrent write must stay.
 
 use bytes::{Bytes, BytesMut};
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
 /// A content of a block, and the change that made it: the same bytes may return, as zeros do.
@@ -17,6 +18,10 @@ pub(crate) struct Content {
 }
 
 const ZEROS: u64 = 0;
+const MOST_BLOCK_BYTES: usize = 4096;
+
+/// Possible contents, in order: one or two in most cases.
+type Contents = SmallVec<[Content; 2]>;
 
 /// The contents that a disk may have.
 pub(crate) struct Oracle {
@@ -30,10 +35,10 @@ pub(crate) struct Oracle {
 #[derive(Clone)]
 struct Block {
     /// Contents that a read may find when no change is in progress.
-    now: Vec<Content>,
+    now: Contents,
     /// Contents that a power cut may leave.
-    after_cut: Vec<Content>,
-    under_way: Vec<Content>,
+    after_cut: Contents,
+    under_way: Contents,
     /// Not written since the power returned: the first content that is read must stay.
     is_untouched: bool,
 }
@@ -45,17 +50,17 @@ pub(crate) struct Write {
     blocks: Range<usize>,
     durable: bool,
     /// Contents at its start that are impossible once it has completed: for each block, now and after a power cut.
-    replaces: Vec<(Vec<Content>, Vec<Content>)>,
+    replaces: Vec<(Contents, Contents)>,
 }
 
 /// A flush in progress: for each block, contents that are impossible after a power cut once it has completed.
-pub(crate) struct Flush(Vec<(usize, Vec<Content>)>);
+pub(crate) struct Flush(Vec<(usize, Contents)>);
 
 /// Possible contents of a range during a read or a snapshot.
 #[derive(Clone)]
 pub(crate) struct Seen {
     blocks: Range<usize>,
-    contents: Vec<Vec<Content>>,
+    contents: Vec<Contents>,
     /// Whether a block was written meanwhile.
     is_disturbed: Vec<bool>,
 }
@@ -119,7 +124,7 @@ impl Oracle {
         let contents: Vec<_> = stamps.iter().map(|&stamp| Content { number, stamp }).collect();
         let mut replaces = Vec::with_capacity(blocks.len());
         for (block, &content) in self.blocks[blocks.clone()].iter_mut().zip(&contents) {
-            let completed = |set: &[Content]| -> Vec<Content> {
+            let completed = |set: &[Content]| -> Contents {
                 set.iter().copied().filter(|content| !block.under_way.contains(content)).collect()
             };
             replaces.push((completed(&block.now), completed(&block.after_cut)));
@@ -158,7 +163,7 @@ impl Oracle {
         let mut gone = Vec::new();
         for (at, block) in self.blocks.iter().enumerate() {
             let stays = |content: &Content| block.now.contains(content) || block.under_way.contains(content);
-            let older: Vec<_> = block.after_cut.iter().copied().filter(|content| !stays(content)).collect();
+            let older: Contents = block.after_cut.iter().copied().filter(|content| !stays(content)).collect();
             if !older.is_empty() {
                 gone.push((at, older));
             }
@@ -203,9 +208,9 @@ impl Oracle {
             // There was no concurrent change, so an undecided content is decided now.
             if !seen.is_disturbed[at - seen.blocks.start] {
                 if block.is_untouched {
-                    block.after_cut = vec![content];
+                    block.after_cut = smallvec![content];
                 }
-                block.now = vec![content];
+                block.now = smallvec![content];
             }
         }
         Ok(())
@@ -224,8 +229,8 @@ impl Oracle {
 
 impl Block {
     fn of(content: Content) -> Self {
-        let (now, after_cut) = (vec![content], vec![content]);
-        Self { now, after_cut, under_way: Vec::new(), is_untouched: true }
+        let (now, after_cut) = (smallvec![content], smallvec![content]);
+        Self { now, after_cut, under_way: Contents::new(), is_untouched: true }
     }
 }
 
@@ -252,7 +257,7 @@ impl Seen {
 
     /// The contents that were found: from now on only these are possible.
     pub(crate) fn settle(&mut self, found: &[Content]) -> Settled {
-        self.contents = found.iter().map(|&content| vec![content]).collect();
+        self.contents = found.iter().map(|&content| smallvec![content]).collect();
         Settled(found.iter().map(|content| content.stamp).collect())
     }
 
@@ -272,7 +277,7 @@ impl Seen {
     }
 }
 
-fn insert(set: &mut Vec<Content>, content: Content) {
+fn insert(set: &mut Contents, content: Content) {
     if let Err(at) = set.binary_search(&content) {
         set.insert(at, content);
     }
@@ -293,12 +298,13 @@ fn stamp(block: &mut [u8], stamp: u64, at: usize) {
 
 /// The number of the write that wrote a block. Errors: the block is torn, or belongs to another position.
 fn stamp_of(block: &[u8], at: usize) -> Result<u64, String> {
-    if block.iter().all(|&byte| byte == 0) {
+    let mut expected = [0; MOST_BLOCK_BYTES];
+    let expected = &mut expected[..block.len()];
+    if block == expected {
         return Ok(ZEROS);
     }
     let number = u64::from_le_bytes(block[..8].try_into().unwrap());
-    let mut expected = vec![0; block.len()];
-    stamp(&mut expected, number, at);
+    stamp(expected, number, at);
     if block == expected {
         Ok(number)
     } else {
