@@ -139,6 +139,7 @@ def test_an_image_that_exists_is_not_overwritten_unasked(tmp_path: Path) -> None
         (("--size", "12m", "--block", "3m"), "--block 3m"),
         (("--size", "12m", "--used", "0"), "--used 0"),
         (("--size", "12m", "--no-full"), "--no-full"),
+        (("--size", "12m", "--source", "no-such.vmdk"), "--source no-such.vmdk: there is no such file"),
         (("--size", "12m", "--overwrite", "other"), "--overwrite other"),
     ],
 )

@@ -256,7 +256,8 @@ print(*sorted(sys.modules.keys() & {"altair", "polars", "rich", "linerate.cli.ru
     ("words", "loaded"),
     [
         (("discover",), {"linerate.cli.discover"}),
-        (("--version",), {"linerate.cli.discover", "linerate.cli.run"}),
+        (("--version",), set()),
+        (("--help",), {"linerate.cli.discover", "linerate.cli.run", "rich"}),
         (("check", "no-such-run"), {"polars", "rich"}),
     ],
 )

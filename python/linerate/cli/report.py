@@ -63,7 +63,6 @@ def report(
     from linerate import report as made
     from linerate.analysis import check_run, limit_of, summarise
     from linerate.cli.console import show_result
-    from linerate.report.page import write_report
     from linerate.results import RunDirectory
 
     opened = RunDirectory.open(run)
@@ -77,7 +76,11 @@ def report(
     summaries = summarise(opened)
     show_result(summaries, sound or check_run(opened, summaries), limit_of(opened, summaries))
     inside = opened.path / "report.html"
-    path = write_report(opened, html) if html is not None or not inside.exists() else inside
+    path = inside
+    if html is not None or not inside.exists():
+        from linerate.report.page import write_report
+
+        path = write_report(opened, html)
     typer.echo(f"report: {path}")
     if vdbench is not None:
         made.write_vdbench_output(opened, vdbench)

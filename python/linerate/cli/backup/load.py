@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -109,11 +110,16 @@ class _Volumes:
     def of(self, name: str, text: str) -> VolumeSpec:
         """Raises UserError for a URL that no volume has."""
         from linerate.workload.spec import SmbSpec, VolumeSpec
-        from linerate.workload.url import parse_target
+        from linerate.workload.url import parse_target, path_of
 
         place = parse_target(text)
         if name == "image" and place.kind in ("null", "array"):
             raise UserError(f"{text}: no image can be kept there", "name a share, a file, a device or a LUN")
+        path = path_of(place.url)
+        if name == "source" and path is not None and not Path(path).exists():
+            raise UserError(
+                f"--source {text}: there is no such file", "check the path: a source is read and never made"
+            )
         return VolumeSpec(
             name=name,
             url=place.url,
