@@ -101,8 +101,8 @@ def _join_lines(verb: Any) -> None:
 
 
 def _wanted(words: Sequence[str]) -> Iterable[str]:
-    """The verb that a command line begins with, so that it need not wait for the others. The version needs none; the help
-    lists all."""
+    """The verb that a command line begins with, so that it need not wait for the others. The version needs none, and
+    the help lists all."""
     if list(words) in (["--version"], ["-V"]):
         return ()
     return words[:1] if words and words[0] in VERBS else VERBS
