@@ -1,4 +1,5 @@
-"""Runs the Rust tests: programs that compute beside programs that wait. `python3 -m tests.rust` needs no package.
+"""Runs the Rust tests: programs that compute beside programs that wait. `python3 -m tests.rust` needs no package; with
+`--no-run` it only builds them.
 
 Models and simulations take CPU time and no real time; tests with sockets mostly wait. So the former run with a low
 priority beside the latter. A program that failed is run once more when all others are done, and the summary names it.
@@ -89,12 +90,14 @@ def run_all(wanted: list[Program]) -> list[Program]:
     return failed
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """All tests of programs, then those of the documentation."""
     try:
         wanted = programs()
     except subprocess.CalledProcessError as error:
         return error.returncode
+    if words == ["--no-run"]:
+        return 0
     failed = run_all(wanted)
     code = 0
     for program in failed:
@@ -110,4 +113,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -246,16 +246,16 @@ def test_a_folder_that_cannot_be_written_is_read_all_the_same(tmp_path: Path) ->
     assert len([path for path in tmp_path.iterdir() if path.name.startswith(INDEX)]) == 1
 
 
-@pytest.mark.alone
 @pytest.mark.long
 def test_three_hundred_runs_are_read_once(tmp_path: Path) -> None:
+    """By CPU time, which tests beside it do not change much."""
     make_history(tmp_path, 300)
-    began = time.perf_counter()
+    began_s = time.process_time()
     assert gather(tmp_path).read == 300
-    first_s = time.perf_counter() - began
-    began = time.perf_counter()
+    first_s = time.process_time() - began_s
+    began_s = time.process_time()
     assert gather(tmp_path).read == 0
-    assert time.perf_counter() - began < first_s / 10
+    assert time.process_time() - began_s < first_s / 10
 
 
 # ---- the verb ----

@@ -257,7 +257,7 @@ def test_a_small_window_of_the_array_holds_writes_back(tmp_path: Path) -> None:
     assert small["trials"]["large"]["mb_s"] > 0.9 * wide["trials"]["large"]["mb_s"], "reads as before"
 
 
-@pytest.mark.paced
+@pytest.mark.alone
 @pytest.mark.long
 def test_slow_disks_beside_a_full_line(tmp_path: Path) -> None:
     with brought_up(tmp_path, SAN.format(storage=SLOW_DISKS, size="4g"), unique("disks")) as san:
