@@ -11,6 +11,8 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod lane;
+#[cfg(target_arch = "x86_64")]
+mod pass;
 
 use super::copy::copy_racy;
 

@@ -1,98 +1,20 @@
 //! With vectors of 256 bits.
 
-use super::lane::{self, factors};
-use std::arch::{
-    asm,
-    x86_64::{
-        __m256i, _mm_cvtsi32_si128, _mm256_broadcastsi128_si256, _mm256_clmulepi64_epi128,
-        _mm256_extracti128_si256, _mm256_xor_si256, _mm256_zextsi128_si256,
-    },
+use super::lane;
+use std::arch::x86_64::{
+    __m256i, _mm_cvtsi32_si128, _mm256_broadcastsi128_si256, _mm256_clmulepi64_epi128,
+    _mm256_extracti128_si256, _mm256_xor_si256, _mm256_zextsi128_si256,
 };
 
-/// Bytes of one vector, and of one round of the loop.
-const VECTOR_BYTES: usize = 32;
-pub(super) const ROUND_BYTES: usize = 4 * VECTOR_BYTES;
+super::pass::one_pass!("avx2", __m256i, 32, ymm_reg, "vmovdqu");
 
-const OVER_ROUND: [i64; 2] = factors(1024);
-const OVER_VECTORS: [[i64; 2]; 3] = [factors(768), factors(512), factors(256)];
-const OVER_LANE: [i64; 2] = factors(128);
+const OVER_LANE: [i64; 2] = lane::factors(128);
 
-/// Whether the processor has what [`crc32c`] needs. The answer is cached.
-pub(super) fn is_available() -> bool {
-    std::arch::is_x86_feature_detected!("vpclmulqdq")
-        && std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("sse4.2")
-}
-
-/// See [`super::crc32c_racy`].
-///
-/// # Safety
-/// As there; `len` is a multiple of [`ROUND_BYTES`] and not zero; the processor [`is_available`].
-#[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,sse4.2")]
-pub(super) unsafe fn crc32c(earlier: u32, from: *const u8, to: Option<*mut u8>, len: usize) -> u32 {
-    // SAFETY: as the caller guarantees.
-    unsafe {
-        match to {
-            None => fold::<false>(earlier, from, std::ptr::null_mut(), len),
-            Some(to) => fold::<true>(earlier, from, to, len),
-        }
-    }
-}
-
-/// # Safety
-/// As [`crc32c`]; `to` is used if `COPIES`.
-#[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,sse4.2")]
-unsafe fn fold<const COPIES: bool>(earlier: u32, from: *const u8, to: *mut u8, len: usize) -> u32 {
-    // A checksum is the complement of the state, which is added to the first bits.
-    let state = _mm256_zextsi128_si256(_mm_cvtsi32_si128(!earlier as i32));
-    // SAFETY: the caller guarantees `len` bytes, which are whole rounds, and each vector is one of them.
-    unsafe {
-        let mut a = _mm256_xor_si256(next::<COPIES>(from, to, 0), state);
-        let mut b = next::<COPIES>(from, to, VECTOR_BYTES);
-        let mut c = next::<COPIES>(from, to, 2 * VECTOR_BYTES);
-        let mut d = next::<COPIES>(from, to, 3 * VECTOR_BYTES);
-        let (factors, mut at) = (in_each_lane(OVER_ROUND), ROUND_BYTES);
-        while at < len {
-            a = moved(a, factors, next::<COPIES>(from, to, at));
-            b = moved(b, factors, next::<COPIES>(from, to, at + VECTOR_BYTES));
-            c = moved(c, factors, next::<COPIES>(from, to, at + 2 * VECTOR_BYTES));
-            d = moved(d, factors, next::<COPIES>(from, to, at + 3 * VECTOR_BYTES));
-            at += ROUND_BYTES;
-        }
-        d = moved(a, in_each_lane(OVER_VECTORS[0]), d);
-        d = moved(b, in_each_lane(OVER_VECTORS[1]), d);
-        finish(moved(c, in_each_lane(OVER_VECTORS[2]), d))
-    }
-}
-
-/// Reads the vector at `at`, and copies it if `COPIES`. The compiler cannot see into the load: it does not repeat it.
-///
-/// # Safety
-/// `from`, and `to` if `COPIES`, have a vector at `at`.
+/// Adds the state to the first bits.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn next<const COPIES: bool>(from: *const u8, to: *mut u8, at: usize) -> __m256i {
-    let vector: __m256i;
-    // SAFETY: as the caller guarantees.
-    unsafe {
-        asm!(
-            "vmovdqu {vector}, [{from} + {at}]",
-            vector = out(ymm_reg) vector,
-            from = in(reg) from,
-            at = in(reg) at,
-            options(nostack, preserves_flags, readonly)
-        );
-        if COPIES {
-            asm!(
-                "vmovdqu [{to} + {at}], {vector}",
-                vector = in(ymm_reg) vector,
-                to = in(reg) to,
-                at = in(reg) at,
-                options(nostack, preserves_flags)
-            );
-        }
-    }
-    vector
+fn starting_with(state: u32, bytes: __m256i) -> __m256i {
+    _mm256_xor_si256(bytes, _mm256_zextsi128_si256(_mm_cvtsi32_si128(state as i32)))
 }
 
 /// The same factors for each lane.
