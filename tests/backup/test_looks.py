@@ -25,7 +25,7 @@ def _asked(folder: Path, *more: str) -> tuple[Done, Path]:
 
 @pytest.mark.parametrize(
     ("size_bytes", "said"),
-    [(1 << 20, "has 1048576 bytes, fewer than the 12582912"), (None, "does not exist")],
+    [(1 << 20, "has 1048576 bytes, fewer than the 12582912"), (None, "there is no such file")],
 )
 def test_a_source_that_cannot_be_used_is_refused_before_the_image_is_made(
     tmp_path: Path, size_bytes: int | None, said: str
