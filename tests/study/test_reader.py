@@ -9,6 +9,7 @@ import pytest
 from linerate.errors import UserError
 from linerate.san.reader import TOPOLOGIES
 from linerate.study import Study, load_study, parse_study
+from linerate.study.file import reader
 from linerate.study.file.factors import combinations
 from linerate.study.file.reader import STUDIES
 from linerate.workload.spec import SizeMix
@@ -148,6 +149,13 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_an_unknown_study_is_answered_with_the_shipped_ones() -> None:
     with pytest.raises(UserError, match="no such study"):
         load_study("nic-tunning")
+
+
+def test_a_shipped_study_is_read_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(reader, "is_study", lambda path: asked.append(path.stem) is None)
+    assert load_study("demo").name == "demo"
+    assert asked == ["demo"]
 
 
 def test_a_study_beside_its_own_topology(tmp_path: Path) -> None:

@@ -28,8 +28,10 @@ import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from pydantic import ConfigDict, PositiveFloat, PositiveInt, ValidationError, model_validator
@@ -151,10 +153,11 @@ class _Reasons:
         return " ".join(filter(None, sentences))
 
 
+@cache
 def shipped_claims() -> Mapping[str, PublishedClaim]:
-    """The claims that come with Linerate."""
+    """The claims that come with Linerate, read once."""
     with resources.as_file(resources.files("linerate") / "studies" / "claims.toml") as path:
-        return read_claims(path)
+        return MappingProxyType(read_claims(path))
 
 
 def read_claims(path: Path) -> Mapping[str, PublishedClaim]:

@@ -15,7 +15,6 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares  # type: ignore[import-untyped]
 
 from linerate.scale.laws.jackknife import REACH, Law, left_out_one_by_one
 
@@ -65,6 +64,8 @@ def fit(rates: Mapping[int, Sequence[float]]) -> Law[Parameters] | None:
 
 def _fitted(loads: Floats, rates: Floats) -> Parameters:
     """Least squares of logarithms: errors are relative."""
+    from scipy.optimize import least_squares  # type: ignore[import-untyped]  # loads slowly, and few need it
+
     first = float(rates[0] / loads[0])
 
     def misfit(tried: Floats) -> Floats:

@@ -81,11 +81,12 @@ def load_study(
     """
     path = Path(name_or_path)
     if not path.exists():
-        if path.stem not in shipped_studies():
+        shipped = STUDIES / f"{path.stem}{_SUFFIX}"
+        if not is_study(shipped):
             raise UserError(
                 f"{path}: no such study", f"give a study file, or one of {', '.join(shipped_studies())}"
             )
-        path = STUDIES / f"{path.stem}{_SUFFIX}"
+        path = shipped
     text = read_text(path, _KIND)
     return parse_study(
         text,
