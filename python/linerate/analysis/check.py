@@ -18,6 +18,11 @@ _OF_IMPORTS = frozenset({"no-io", "io-errors", "thin-tail"})
 """The only rules whose figures an imported run may have."""
 _NOT_OF_BACKUPS = _NOT_OF_FORMATS | {"closed-loop", "depth-missed", "tail-not-steady"}
 """A phase of a backup ends when it is done, waits for its flushes, and is no load of an application."""
+_OF_FAILED_IO = frozenset({"no-io", "io-errors"})
+_NOT_OF_FAILED_IO = frozenset(
+    {"load-host-saturated", "generator-limited", "late-arrivals", "depth-missed", "skew-missed"}
+)
+"""Rules that say what the storage could do beyond its rate: where too much I/O fails, that rate means nothing."""
 
 
 def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None) -> Validity:
@@ -29,12 +34,14 @@ def check_run(run: RunDirectory, summaries: Sequence[StepSummary] | None = None)
     for summary in summaries if summaries is not None else summarise(run):
         view = StepView(run, run.step(summary.step), summary)
         left_out = _left_out(view)
-        findings += [
+        of_step = [
             _finding(rule.id, doubt, summary.step)
             for rule in STEP_RULES
             if rule.id not in left_out and (view.record.given is None or rule.id in _OF_IMPORTS)
             for doubt in rule.judge(view)
         ]
+        has_failed = any(one.rule in _OF_FAILED_IO and one.severity == "void" for one in of_step)
+        findings += [one for one in of_step if not (has_failed and one.rule in _NOT_OF_FAILED_IO)]
     return Validity(stamp=stamp_of(findings), findings=tuple(findings))
 
 

@@ -63,6 +63,19 @@ def test_a_fabric_that_was_late_for_a_moment_is_believed(tmp_path: Path) -> None
     assert "fabric-late" not in found(run)
 
 
+@pytest.mark.parametrize("trouble", [{"iops": 0}, {"errors": 100_000}])
+def test_where_too_much_io_fails_nothing_is_said_of_what_the_storage_could_do(
+    tmp_path: Path, trouble: dict[str, int]
+) -> None:
+    busy = {"load_cpu_user_s": 0.7, "host_cpu_user_s": CPUS * 9.0}
+    load = replace(SOUND, usage=busy, **trouble)  # type: ignore[arg-type]
+    run = make_run(tmp_path / "run", [load])
+    limits = {"generator-limited", "load-host-saturated", "depth-missed"}
+    assert not limits & found(run).keys()
+    whole = make_run(tmp_path / "whole", [replace(SOUND, usage=busy)])
+    assert {"generator-limited", "load-host-saturated"} <= found(whole).keys()
+
+
 @dataclass(frozen=True)
 class Case:
     rule: str
