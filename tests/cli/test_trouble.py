@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
 from tests.support import need
+from tests.support.names import knowing
 
 WORKLOAD = """\
 warm_up = "0s"
@@ -219,6 +220,14 @@ def test_discover_tells_what_there_is(array: EmbeddedArray) -> None:
     found = json.loads(linerate("discover", f"iscsi://{host}:{port}", "--json").stdout)
     assert found["schema"] == "linerate.discover/1"
     assert [lun["capacity_bytes"] for lun in found["targets"][0]["luns"]] == [16 << 20] * 8
+
+
+def test_discover_takes_the_address_of_a_name_that_is_served(array: EmbeddedArray, tmp_path: Path) -> None:
+    ((host, port),) = array.portals
+    command = [*knowing(tmp_path, "twofold", "::1", host), *COMMAND, "discover", f"twofold:{port}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("LUN ") == 8
 
 
 @pytest.mark.parametrize("login", ["", "host1%a wrong secret!@", "nobody%a secret of host1@"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,10 @@ from linerate.analysis import summarise
 from linerate.report.page.sizes import size_lines
 from linerate.results import RunDirectory, files
 
-from tests.cli.conftest import Done, linerate
+from tests.cli.conftest import COMMAND, TIMEOUT_S, Done, environment, linerate
 from tests.load.relay import Relay
 from tests.peers.test_our_initiator import FILL, MIXED, SEED, _unstamped
+from tests.support.names import knowing
 from tests.support.samba import PASSWORD, USER, Samba, helpers_of, samba, when_in_use
 
 FILE_BYTES = 8 << 20
@@ -107,6 +109,20 @@ def test_discover_lists_the_shares_of_a_server(server: Samba) -> None:
     assert (found["schema"], found["server"]) == ("linerate.shares/1", f"smb://127.0.0.1:{server.port}")
     assert [share["name"] for share in found["shares"] if share["type"] == "disk"] == ["share", "readonly"]
     assert [share["special"] for share in found["shares"] if share["name"] == "IPC$"] == [True]
+
+
+def test_discover_takes_the_address_of_a_name_that_is_served(server: Samba, tmp_path: Path) -> None:
+    url = f"smb://{USER}@twofold:{server.port}"
+    done = subprocess.run(
+        [*knowing(tmp_path, "twofold", "::1", "127.0.0.1"), *COMMAND, "discover", url],
+        env=environment(LINERATE_SMB_PASSWORD=PASSWORD),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "readonly" in done.stdout
 
 
 def test_discover_does_not_show_the_password_that_a_server_refuses(server: Samba) -> None:

@@ -3,6 +3,7 @@
 //! User and password are not part of it: the caller has taken them out of what the user wrote.
 
 use crate::wire::shares::SRVSVC_PIPE;
+use linerate_io::net::first_that_accepts;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -67,12 +68,13 @@ impl SmbAddress {
         Ok(Self { host, port, share: PIPES_SHARE.to_owned(), path: SRVSVC_PIPE.to_owned() })
     }
 
-    /// The first socket address of the server. May ask a name server, so never on the hot path.
+    /// The socket address of the server; of several that its name has, the first that accepts. May ask a name server,
+    /// so never on the hot path.
     pub fn resolve(&self) -> Result<SocketAddr, SmbAddressError> {
         let fail = |reason: String| SmbAddressError::Resolve { host: self.host.clone(), reason };
-        let mut found =
+        let found =
             (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| fail(error.to_string()))?;
-        found.next().ok_or_else(|| fail("no address".to_owned()))
+        first_that_accepts(&found.collect::<Vec<_>>()).ok_or_else(|| fail("no address".to_owned()))
     }
 
     /// Server and port as users write them.

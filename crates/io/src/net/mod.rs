@@ -6,11 +6,13 @@
 pub mod netns;
 mod poller;
 mod queue;
+mod reach;
 mod route;
 pub(crate) mod socket;
 mod tap;
 mod watch;
 
 pub use poller::Poller;
+pub use reach::first_that_accepts;
 pub use tap::{Tap, TapOptions, VNET_HEADER_BYTES};
 pub use watch::{NetEvent, NetFollower, NetWatch};

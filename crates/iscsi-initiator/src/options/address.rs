@@ -4,6 +4,7 @@
 //! `iscsi://[user[%secret]@]host[:port][/iqn[/lun]]`. IPv6 addresses are in brackets.
 
 use super::credentials::{Credentials, Secret};
+use linerate_io::net::first_that_accepts;
 use linerate_iscsi_proto::send_targets::DEFAULT_PORT;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -67,11 +68,12 @@ impl PortalAddress {
         Ok(Self { host: host.to_owned(), port })
     }
 
-    /// The first socket address of this portal. May ask a name server, so never on the hot path.
+    /// The socket address of this portal; of several that its name has, the first that accepts. May ask a name server,
+    /// so never on the hot path.
     pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
         let fail = |reason: String| AddressError::Resolve { portal: self.to_string(), reason };
-        let mut found = (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| fail(e.to_string()))?;
-        found.next().ok_or_else(|| fail("no address".to_owned()))
+        let found = (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| fail(e.to_string()))?;
+        first_that_accepts(&found.collect::<Vec<_>>()).ok_or_else(|| fail("no address".to_owned()))
     }
 }
 
