@@ -86,6 +86,7 @@ def _mib_s(
         "--output",
         str(place / "run"),
         "--json",
+        "--no-report",
     ]
     done = lab.execute("h1", command)
     assert done.returncode == 0, done.stderr

@@ -11,9 +11,17 @@ from linerate.report import figures
 from linerate.report.history import words
 from linerate.report.history.chart import POINTS_MAX, history_chart
 from linerate.report.page.build import Budget, Figure
-from linerate.report.panels.template import asset, environment, style
+from linerate.report.panels.template import style, template
 
 _PACKAGE = "linerate.report.history"
+_FILTERS = {
+    "day": words.day,
+    "date": words.date,
+    "relative": words.percent,
+    "significant": figures.significant,
+    "metric": words.metric,
+    "together": words.environment_change,
+}
 _CHART_BYTES = 1_200_000
 _ROWS_MAX = 400
 
@@ -33,16 +41,7 @@ def render_history(history: History) -> str:
     for line in history.lines:
         part = parts.setdefault(line.identity, HistoryPart(line.workload, []))
         part.rows.append((line, _figure(history, line, budget)))
-    templates = environment()
-    templates.filters.update(
-        day=words.day,
-        date=words.date,
-        relative=words.percent,
-        significant=figures.significant,
-        metric=words.metric,
-        together=words.environment_change,
-    )
-    return templates.from_string(asset(_PACKAGE, "history.html.j2")).render(
+    return template(_PACKAGE, "history.html.j2", *_FILTERS.items()).render(
         history=history,
         parts=list(parts.values()),
         levels=_levels(history),

@@ -29,7 +29,7 @@ from linerate.report.panels import charts, series
 from linerate.report.panels.arrays import ArrayPanel, array_panel
 from linerate.report.panels.paths import PathsPanel, paths_panel
 from linerate.report.panels.svg import draw
-from linerate.report.panels.template import asset, environment, style
+from linerate.report.panels.template import asset, style, template
 from linerate.results import GivenStep, RunClosedError, RunDirectory, StepRecord, Validity, files
 from linerate.results.facts import find_fact, label_of, show_fact
 from linerate.results.histogram import LatencyHistogram
@@ -148,34 +148,30 @@ def _render(
     # A line over sizes is not one over loads: it has no knee.
     responses = _response_figures([step for step in summaries if step.step not in in_lines], budget)
     pages = list(_step_pages(run, found[: limits.steps], budget, limits))
-    return (
-        environment()
-        .from_string(asset(_PACKAGE, "report.html.j2"))
-        .render(
-            run=run,
-            manifest=run.manifest,
-            state=run.state,
-            validity=validity,
-            findings=figures.grouped_findings(validity.findings, len(run.manifest.steps)),
-            headline=headline(summaries, run.state),
-            faults_said=faults_said([fault for step in pages if step.paths for fault in step.paths.faults]),
-            limit=bottleneck_of_run(found) if found else "",
-            columns=tables.result_columns(summaries),
-            paced=any(summary.paced for summary in summaries),
-            limit_each=len(summaries) > 1,
-            rows=tables.result_rows(summaries),
-            sizes=sizes,
-            responses=responses,
-            steps=pages,
-            steps_left_out=max(len(summaries) - limits.steps, 0),
-            environment=_environment(run),
-            events=_shortened(events, limits.events),
-            events_left_out=max(len(events) - limits.events, 0),
-            workload_text=workload.text[: limits.workload_characters],
-            workload_cut=len(workload.text) > limits.workload_characters,
-            style=Markup(style()),
-            script=Markup(asset(_PACKAGE, "page.js")),
-        )
+    return template(_PACKAGE, "report.html.j2").render(
+        run=run,
+        manifest=run.manifest,
+        state=run.state,
+        validity=validity,
+        findings=figures.grouped_findings(validity.findings, len(run.manifest.steps)),
+        headline=headline(summaries, run.state),
+        faults_said=faults_said([fault for step in pages if step.paths for fault in step.paths.faults]),
+        limit=bottleneck_of_run(found) if found else "",
+        columns=tables.result_columns(summaries),
+        paced=any(summary.paced for summary in summaries),
+        limit_each=len(summaries) > 1,
+        rows=tables.result_rows(summaries),
+        sizes=sizes,
+        responses=responses,
+        steps=pages,
+        steps_left_out=max(len(summaries) - limits.steps, 0),
+        environment=_environment(run),
+        events=_shortened(events, limits.events),
+        events_left_out=max(len(events) - limits.events, 0),
+        workload_text=workload.text[: limits.workload_characters],
+        workload_cut=len(workload.text) > limits.workload_characters,
+        style=Markup(style()),
+        script=Markup(asset(_PACKAGE, "page.js")),
     )
 
 

@@ -1,7 +1,9 @@
-"""The template environment of both kinds of page, with the macros of the panels and their filters."""
+"""The templates of all pages, with the macros of the panels and their filters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from importlib import resources
 
 import jinja2
@@ -11,8 +13,9 @@ from linerate.report.panels import arrays, paths
 _PACKAGE = "linerate.report.panels"
 
 
-def environment() -> jinja2.Environment:
-    """An environment that knows the panels' macros and filters."""
+@cache
+def template(package: str, name: str, *filters: tuple[str, Callable[..., object]]) -> jinja2.Template:
+    """The template of a page, compiled once. It knows the panels' macros and filters, and these filters by name."""
     templates = jinja2.Environment(
         autoescape=True,
         trim_blocks=True,
@@ -21,7 +24,8 @@ def environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("linerate.report", "panels"),
     )
     templates.filters.update(**paths.filters(), **arrays.filters())
-    return templates
+    templates.filters.update(filters)
+    return templates.from_string(asset(package, name))
 
 
 def style() -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from linerate.report.panels.scale import SearchShown, scale_panel
-from linerate.report.panels.template import asset, environment, style
+from linerate.report.panels.template import style, template
 from linerate.results import files
 from linerate.scale import ScaleRecord
 from linerate.scale.reached import sought_text
@@ -30,14 +30,10 @@ def render_scale(record: ScaleRecord) -> str:
     """The page as text."""
     procedure = record.procedure
     panel = scale_panel([SearchShown(record.name, record.axis, record.threshold, procedure)])
-    return (
-        environment()
-        .from_string(asset(_PACKAGE, "page.html.j2"))
-        .render(
-            record=record,
-            panel=panel,
-            sought=sought_text(record.axis),
-            ended=procedure.next() is None,
-            style=Markup(style()),
-        )
+    return template(_PACKAGE, "page.html.j2").render(
+        record=record,
+        panel=panel,
+        sought=sought_text(record.axis),
+        ended=procedure.next() is None,
+        style=Markup(style()),
     )

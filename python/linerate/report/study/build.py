@@ -14,7 +14,7 @@ from linerate.quantity import duration_text
 from linerate.report import figures
 from linerate.report.panels.scale import ScalePanel, SearchShown, scale_panel
 from linerate.report.panels.svg import draw
-from linerate.report.panels.template import asset, environment, style
+from linerate.report.panels.template import asset, style, template
 from linerate.report.study import bars, words
 from linerate.report.study.carried import carried
 from linerate.report.study.disks import DisksTable, disks_table
@@ -29,6 +29,16 @@ from linerate.study.directory import REPORT
 
 PAGE_BYTES_MAX = 1_450_000
 _PACKAGE = "linerate.report.study"
+_FILTERS = {
+    "change": words.change,
+    "bounds": words.bounds,
+    "relative": words.percent,
+    "p": words.probability,
+    "value": words.value,
+    "detectable": words.detectable,
+    "interval": words.interval,
+    "duration": duration_text,
+}
 COSTS = {
     "lan_mib_s": "LAN, MB/s",
     "iscsi_share_percent": "iSCSI share, %",
@@ -104,22 +114,11 @@ def render_study(page: StudyPage, links: RunLinks | None = None) -> str:
 
 
 def _render(page: StudyPage, links: RunLinks, *, drift: bool, paths: bool) -> str:
-    templates = environment()
-    templates.filters.update(
-        change=words.change,
-        bounds=words.bounds,
-        relative=words.percent,
-        p=words.probability,
-        value=words.value,
-        detectable=words.detectable,
-        interval=words.interval,
-        duration=duration_text,
-    )
     findings = [
         (group.finding, words.where(group, page.runs))
         for group in figures.grouped_findings(page.validity.findings)
     ]
-    return templates.from_string(asset(_PACKAGE, "study.html.j2")).render(
+    return template(_PACKAGE, "study.html.j2", *_FILTERS.items()).render(
         page=page,
         headline=headline(page),
         short=list(short_rows(page)),
