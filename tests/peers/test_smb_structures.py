@@ -207,7 +207,7 @@ def test_a_full_share_asks_for_room(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_lost_connection_is_restored_and_every_operation_is_done(tmp_path: Path) -> None:
     text = (
-        HEAD.replace("files=3", "files=400") + f"fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,format=only,{END}\n"
+        HEAD.replace("files=3", "files=1000") + f"fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,format=only,{END}\n"
     )
     with samba(tmp_path / "samba") as server:
 
@@ -223,7 +223,7 @@ def test_a_lost_connection_is_restored_and_every_operation_is_done(tmp_path: Pat
     events = RunDirectory.open(tmp_path / "run").events
     kinds = [event.kind for event in events]
     assert kinds.count("session_lost") == kinds.count("session_back") > 0, events
-    assert len(tree) == 6 + 4 * 400
+    assert len(tree) == 6 + 4 * 1000
     assert sorted({size for size in tree.values() if size is not None}) == [4096, 12288]
 
 
