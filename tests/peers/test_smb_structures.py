@@ -207,7 +207,8 @@ def test_a_full_share_asks_for_room(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_lost_connection_is_restored_and_every_operation_is_done(tmp_path: Path) -> None:
     text = (
-        HEAD.replace("files=3", "files=1000") + f"fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,format=only,{END}\n"
+        HEAD.replace("files=3", "files=1000")
+        + f"fwd=fwd1,operation=read\nrd=rd1,fwd=fwd1,format=only,{END}\n"
     )
     with samba(tmp_path / "samba") as server:
 
