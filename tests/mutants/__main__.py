@@ -21,8 +21,8 @@ from tests.mutants import ROOT, Mutant, mutants
 
 # Compiling takes longer than most mutants live.
 _STORAGE = "profile.test.package.linerate-storage"
-_QUICKLY = ("--config", f"{_STORAGE}.opt-level=1", "--config", f"{_STORAGE}.codegen-units=16")
-_CARGO = ("cargo", "test", "--locked", *_QUICKLY)
+_QUICKLY = ("profile.test.debug=false", f"{_STORAGE}.opt-level=1", f"{_STORAGE}.codegen-units=16")
+_CARGO = ("cargo", "test", "--locked", *(f"--config={one}" for one in _QUICKLY))
 
 
 @dataclass(frozen=True)
@@ -30,38 +30,32 @@ class Suite:
     """The tests that are to notice the absence of the guards of a table."""
 
     runs: tuple[tuple[str, ...], ...]
-    """Arguments of `cargo test`, or of pytest, for each run of a part of the tests. The quickest part is first."""
+    """Arguments of `cargo test`, or of pytest, for each part of the tests. Those that notice most are first."""
     is_python: bool = False
 
-    def build(self, root: Path) -> None:
-        """Compiles the tests. Raises CalledProcessError, with the compiler's words."""
-        for tests in () if self.is_python else self.runs:
-            command = [*_CARGO, *tests, "--no-run"]
-            subprocess.run(
-                command,
-                check=True,
-                cwd=root,
-                env=_environment(root),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
-
-    def commands(self) -> list[list[str]]:
-        """Each runs a part of the tests."""
+    def command(self, part: tuple[str, ...], root: Path) -> list[str]:
+        """What runs a part of the tests, which is compiled. Raises CalledProcessError, with the compiler's words."""
         if self.is_python:
-            pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-            return [[*pytest, *tests] for tests in self.runs]
-        return [[*_CARGO, *tests, "--no-fail-fast", "--", "--nocapture"] for tests in self.runs]
+            return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *part]
+        subprocess.run(
+            [*_CARGO, *part, "--no-run"],
+            check=True,
+            cwd=root,
+            env=_environment(root),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        return [*_CARGO, *part, "--no-fail-fast", "--", "--nocapture"]
 
 
 _MODEL = ("-p=linerate-storage", "--test=model")
-_STORAGE_PARTS = ("-p=linerate-storage", "--lib", "--test=raid", "--test=it")
+_STORAGE_PARTS = tuple(("-p=linerate-storage", tests) for tests in ("--test=raid", "--lib", "--test=it"))
 SUITES = {
     "commit": Suite((("-p=linerate-io",), ("-p=linerate-iscsi-target", "--test=power_cut"))),
     "engines": Suite((("-p=linerate-iscsi-target", "--lib"), ("-p=linerate-storage", "--lib"))),
     "replication": Suite((("-p=linerate-storage", "--test=replica"), _MODEL)),
     "sessions": Suite((("-p=linerate-sim", "--test=pair"),)),
-    "storage": Suite((_STORAGE_PARTS, _MODEL)),
+    "storage": Suite((*_STORAGE_PARTS, _MODEL)),
     "verdicts": Suite((("tests/analysis", "tests/study/test_judge.py"),), is_python=True),
     "vhdx": Suite((("-p=linerate-vhdx", "--lib", "--test=image"),)),
     "smb": Suite((("-p=linerate-smb", "--lib", "--test=it"),)),
@@ -71,6 +65,7 @@ SUITES = {
 """By table."""
 TIMEOUT_S = 900.0
 """A run that takes longer does not end, which is noticed too."""
+_TOLD_EVERY = 10
 
 _SEED = re.compile(r"seed (\d+) failed")
 _FAILED = re.compile(r"^FAILED (\S+)|^test (\S+) \.\.\. FAILED")
@@ -110,12 +105,15 @@ def _environment(root: Path) -> dict[str, str]:
 
 def run_suite(root: Path, suite: Suite) -> Outcome:
     """Runs it until a test fails or all have passed. Raises CalledProcessError if it does not compile."""
-    suite.build(root)
-    began = time.monotonic()
-    noticed = None
-    for command in suite.commands():
-        noticed = noticed or _run(root, command)
-    return Outcome(noticed, time.monotonic() - began)
+    took_s = 0.0
+    for part in suite.runs:
+        command = suite.command(part, root)
+        began = time.monotonic()
+        noticed = _run(root, command)
+        took_s += time.monotonic() - began
+        if noticed is not None:
+            return Outcome(noticed, took_s)
+    return Outcome(None, took_s)
 
 
 def _run(root: Path, command: list[str]) -> str | None:
@@ -186,16 +184,23 @@ def main(words: list[str]) -> int:
     chosen = [
         one for one in mutants() if not words or any(word in f"{one.table} {one.name}" for word in words)
     ]
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="linerate-mutants-") as folder:
         root = Path(folder)
         copy_tree(root)
+        print(f"{len(chosen)} guards; first their tests with the code as it is", flush=True)
         for table in dict.fromkeys(mutant.table for mutant in chosen):
             untouched = run_suite(root, SUITES[table])
             if untouched.noticed is not None:
                 print(f"the tests of {table} fail as they are: {untouched.noticed}", flush=True)
                 return 1
             print(f"untouched: all tests of {table} pass ({untouched.took_s:.0f} s)", flush=True)
-        as_expected = [judge(mutant, root) for mutant in chosen]
+        as_expected = []
+        for number, mutant in enumerate(chosen, 1):
+            as_expected.append(judge(mutant, root))
+            if number % _TOLD_EVERY == 0 and number < len(chosen):
+                minutes = (time.monotonic() - began) / 60
+                print(f"          {number} of {len(chosen)} guards after {minutes:.0f} min", flush=True)
     print(f"{sum(as_expected)} of {len(as_expected)} guards: as expected", flush=True)
     return 0 if all(as_expected) else 1
 

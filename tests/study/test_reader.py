@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,25 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_an_unknown_study_is_answered_with_the_shipped_ones() -> None:
     with pytest.raises(UserError, match="no such study"):
         load_study("nic-tunning")
+
+
+def test_a_shipped_study_is_named_without_a_folder(tmp_path: Path) -> None:
+    assert load_study("demo.toml").name == "demo"
+    for word in (tmp_path / "demo.toml", tmp_path / "demo", "./demo.toml", "demo.json"):
+        with pytest.raises(UserError, match=f"^{re.escape(str(word))}: no such study"):
+            load_study(word)
+
+
+def test_a_volume_is_no_study_and_its_secret_is_not_shown() -> None:
+    with pytest.raises(UserError, match=re.escape("iscsi://***@array/iqn/0: a volume, not a study")):
+        load_study("iscsi://user%secret@array/iqn/0")
+
+
+def test_a_study_directory_is_no_study(tmp_path: Path) -> None:
+    (tmp_path / "study.json").touch()
+    with pytest.raises(UserError, match="a directory with results") as raised:
+        load_study(tmp_path)
+    assert f"linerate study resume {tmp_path}" in raised.value.hint
 
 
 def test_a_shipped_study_is_read_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

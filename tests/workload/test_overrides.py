@@ -176,6 +176,8 @@ def test_chelsio_and_dlink() -> None:
         ([THERE, THERE], "only vdbench files can be read together"),
         ("none.toml", "none.toml: No such file"),
         (".", "not a file"),
+        ("iscsi://user%secret@array/iqn/0", r"^iscsi://\*\*\*@array/iqn/0: a volume, not a workload"),
+        (["null:1g", "ms"], "null:1g: a volume, not a workload"),
     ],
 )
 def test_sources_that_cannot_be_read(source: str | list[str], message: str) -> None:

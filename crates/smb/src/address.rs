@@ -3,9 +3,9 @@
 //! User and password are not part of it: the caller has taken them out of what the user wrote.
 
 use crate::wire::shares::SRVSVC_PIPE;
-use linerate_io::net::first_that_accepts;
+use linerate_io::net;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
 /// The port of SMB over TCP.
 pub const SMB_PORT: u16 = 445;
@@ -68,13 +68,10 @@ impl SmbAddress {
         Ok(Self { host, port, share: PIPES_SHARE.to_owned(), path: SRVSVC_PIPE.to_owned() })
     }
 
-    /// The socket address of the server; of several that its name has, the first that accepts. May ask a name server,
-    /// so never on the hot path.
+    /// The socket address of the server, by [`net::resolve`], which may block.
     pub fn resolve(&self) -> Result<SocketAddr, SmbAddressError> {
-        let fail = |reason: String| SmbAddressError::Resolve { host: self.host.clone(), reason };
-        let found =
-            (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| fail(error.to_string()))?;
-        first_that_accepts(&found.collect::<Vec<_>>()).ok_or_else(|| fail("no address".to_owned()))
+        net::resolve(&self.host, self.port)
+            .map_err(|error| SmbAddressError::Resolve { host: self.host.clone(), reason: error.to_string() })
     }
 
     /// Server and port as users write them.

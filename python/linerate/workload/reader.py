@@ -15,6 +15,7 @@ from linerate.workload.overrides import Overrides
 from linerate.workload.plan import RunPlan
 from linerate.workload.presets import PRESETS, load_preset
 from linerate.workload.toml_file import load_toml
+from linerate.workload.url import is_volume, without_secret
 from linerate.workload.vdbench import load_vdbench
 
 Lenient = Literal["auto"] | bool
@@ -67,6 +68,8 @@ def _loaded(
         _refuse_substitutions(substitutions, f"preset {source}")
         return load_preset(str(source), overrides=overrides)
     missing = next((path for path in paths if not path.is_file()), None)
+    if missing is not None:
+        _refuse_volume(str(source if isinstance(source, str | Path) else source[paths.index(missing)]))
     if any(path.suffix.lower() == ".toml" for path in paths) and (missing is None or len(paths) == 1):
         if len(paths) > 1:
             other = next(path for path in paths if path.suffix.lower() == ".toml")
@@ -104,6 +107,14 @@ def _loaded(
 def is_command(words: Sequence[str | Path]) -> bool:
     """Whether words are a command of diskspd or sqlio: the first one is its name, and no file here."""
     return bool(words) and is_command_name(str(words[0])) and not Path(words[0]).is_file()
+
+
+def _refuse_volume(word: str) -> None:
+    if is_volume(word):
+        raise UserError(
+            f"{without_secret(word)}: a volume, not a workload",
+            "name a workload, and the volume with --target: `linerate run --preset dlink --target URL`",
+        )
 
 
 def _refuse_substitutions(substitutions: Mapping[str, str] | None, what: str) -> None:

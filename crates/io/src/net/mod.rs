@@ -13,6 +13,6 @@ mod tap;
 mod watch;
 
 pub use poller::Poller;
-pub use reach::first_that_accepts;
+pub use reach::resolve;
 pub use tap::{Tap, TapOptions, VNET_HEADER_BYTES};
 pub use watch::{NetEvent, NetFollower, NetWatch};

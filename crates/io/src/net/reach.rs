@@ -1,17 +1,24 @@
 //! Which address of a name to use.
 
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// How long an address has to accept: the delay before the next attempt that RFC 8305 (section 5) recommends.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The first of the addresses of a name that accepts a TCP connection, which is closed at once. The last one is not
-/// tried: it is the answer if no other accepts. None: there is no address.
+/// The socket address of a host, which is a name or an address without brackets; of several that its name has, the first
+/// that accepts a TCP connection, which is closed at once. Errors: those of the resolver.
 ///
-/// A name may have an address that its service does not use; `localhost` often has one of IPv6. This blocks, for up to
-/// 250 ms per address but the last.
-pub fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+/// A name may have an address that its service does not use; `localhost` often has one of IPv6. This may ask a name
+/// server, and it blocks for up to 250 ms per address but the last, so never call it on the hot path.
+pub fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
+    let addresses: Vec<_> = (host, port).to_socket_addrs()?.collect();
+    first_that_accepts(&addresses).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no address"))
+}
+
+/// The last one is not tried: it is the answer if no other accepts. None: there is no address.
+fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let (last, others) = addresses.split_last()?;
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PATIENCE).is_ok();
     Some(*others.iter().find(accepts).unwrap_or(last))
@@ -42,6 +49,14 @@ mod tests {
                 false
             }
         }
+    }
+
+    #[test]
+    fn an_address_is_itself_and_an_unknown_name_is_an_error() {
+        assert_eq!(resolve("::1", 3260).ok(), Some(SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 3260))));
+        assert_eq!(resolve("192.0.2.1", 445).ok(), Some(SocketAddr::from(([192, 0, 2, 1], 445))));
+        // Names that end in `.invalid` do not exist (RFC 2606).
+        assert!(resolve("nas.invalid", 445).is_err());
     }
 
     #[test]

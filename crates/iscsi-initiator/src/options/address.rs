@@ -4,10 +4,10 @@
 //! `iscsi://[user[%secret]@]host[:port][/iqn[/lun]]`. IPv6 addresses are in brackets.
 
 use super::credentials::{Credentials, Secret};
-use linerate_io::net::first_that_accepts;
+use linerate_io::net;
 use linerate_iscsi_proto::send_targets::DEFAULT_PORT;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
 /// Host and port of a portal; the host may be a name. The text form is that of [`PortalAddress::parse`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize, schemars::JsonSchema)]
@@ -68,12 +68,10 @@ impl PortalAddress {
         Ok(Self { host: host.to_owned(), port })
     }
 
-    /// The socket address of this portal; of several that its name has, the first that accepts. May ask a name server,
-    /// so never on the hot path.
+    /// The socket address of this portal, by [`net::resolve`], which may block.
     pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
-        let fail = |reason: String| AddressError::Resolve { portal: self.to_string(), reason };
-        let found = (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| fail(e.to_string()))?;
-        first_that_accepts(&found.collect::<Vec<_>>()).ok_or_else(|| fail("no address".to_owned()))
+        net::resolve(&self.host, self.port)
+            .map_err(|error| AddressError::Resolve { portal: self.to_string(), reason: error.to_string() })
     }
 }
 

@@ -18,8 +18,10 @@ def study_file(word: str) -> Path | None:
     """The study file that a word names: a path, or the name of a shipped study. None: it means something else."""
     path = Path(word)
     if not path.is_file():
-        path = _STUDIES / f"{path.stem}.toml"
-        if Path(word).name not in (path.name, path.stem) or not path.is_file():
+        if path.name != word:
+            return None
+        path = _STUDIES / f"{word.removesuffix('.toml')}.toml"
+        if not path.is_file():
             return None
     return path if "san" in _tables(path) else None
 

@@ -37,6 +37,7 @@ from linerate.toml_lines import Key, key_lines, line_of
 from linerate.workload import LunMap, Overrides, PlannedRun, RunSpec, load_workload
 from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_read import checked, key_text, read_text
+from linerate.workload.url import is_volume, without_secret
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 _KIND = "study file"
@@ -79,14 +80,7 @@ def load_study(
     `blocks` replaces the file's number of blocks; `change` is done to the file before it is resolved. Raises UserError
     with everything that is wrong.
     """
-    path = Path(name_or_path)
-    if not path.exists():
-        shipped = STUDIES / f"{path.stem}{_SUFFIX}"
-        if not is_study(shipped):
-            raise UserError(
-                f"{path}: no such study", f"give a study file, or one of {', '.join(shipped_studies())}"
-            )
-        path = shipped
+    path = _study_path(str(name_or_path))
     text = read_text(path, _KIND)
     return parse_study(
         text,
@@ -98,6 +92,27 @@ def load_study(
         blocks=blocks,
         change=change,
     )
+
+
+def _study_path(word: str) -> Path:
+    path = Path(word)
+    if path.is_file():
+        return path
+    name = word.removesuffix(_SUFFIX)
+    shipped = STUDIES / f"{name}{_SUFFIX}"
+    if path.name == word and is_study(shipped):
+        return shipped
+    if is_volume(word):
+        raise UserError(
+            f"{without_secret(word)}: a volume, not a study",
+            "a study file names the volumes of its hosts; `linerate run` loads a volume by --target",
+        )
+    if (path / "study.json").is_file():
+        raise UserError(
+            f"{word}: a directory with results",
+            f"`linerate study resume {word}` goes on with it, `linerate report {word}` shows them",
+        )
+    raise UserError(f"{word}: no such study", f"give a study file, or one of {', '.join(shipped_studies())}")
 
 
 def parse_study(

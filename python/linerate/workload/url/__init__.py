@@ -48,6 +48,7 @@ __all__ = [
     "in_dev",
     "is_remote",
     "is_share",
+    "is_volume",
     "null_bytes",
     "parse_iscsi_portal",
     "parse_smb_folder",
@@ -89,6 +90,12 @@ def parse_target(
             f"write {meant}; `linerate discover` lists an array's targets and LUNs; a file of this name is ./{shown}",
         )
     return parse_path(text, text, folder)
+
+
+def is_volume(text: str) -> bool:
+    """Whether a text names a volume, not a file with words: it is a URL of a volume, or a block device."""
+    path = Path(text)
+    return path.is_block_device() or (kind_of(text) is not None and not path.exists())
 
 
 def _is_path(text: str) -> bool:
