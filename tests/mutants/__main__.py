@@ -63,8 +63,10 @@ SUITES = {
     "write-order": Suite((("-p=linerate-iscsi-initiator", "--lib"), ("-p=linerate-sim", "--test=multipath"))),
 }
 """By table."""
-TIMEOUT_S = 900.0
-"""A run that takes longer does not end, which is noticed too."""
+SLOWER = 4.0
+SLACK_S = 120.0
+"""A part of the tests that takes so many times as long as with the code as it is, and this more, does not end. That is
+noticed, too."""
 _TOLD_EVERY = 10
 
 _SEED = re.compile(r"seed (\d+) failed")
@@ -78,7 +80,13 @@ class Outcome:
 
     noticed: str | None
     """Which test, with which seed if it has any; none: all passed."""
-    took_s: float
+    parts_s: tuple[float, ...]
+    """How long each part ran, in the order of the suite."""
+
+    @property
+    def took_s(self) -> float:
+        """How long all parts ran."""
+        return sum(self.parts_s)
 
 
 def copy_tree(into: Path) -> None:
@@ -103,20 +111,22 @@ def _environment(root: Path) -> dict[str, str]:
     return environment
 
 
-def run_suite(root: Path, suite: Suite) -> Outcome:
-    """Runs it until a test fails or all have passed. Raises CalledProcessError if it does not compile."""
-    took_s = 0.0
-    for part in suite.runs:
+def run_suite(root: Path, suite: Suite, untouched: Outcome | None = None) -> Outcome:
+    """Runs it until a test fails or all have passed; not much longer than `untouched`. Raises CalledProcessError if it
+    does not compile."""
+    took_s: list[float] = []
+    for number, part in enumerate(suite.runs):
         command = suite.command(part, root)
+        most_s = None if untouched is None else SLOWER * untouched.parts_s[number] + SLACK_S
         began = time.monotonic()
-        noticed = _run(root, command)
-        took_s += time.monotonic() - began
+        noticed = _run(root, command, most_s)
+        took_s.append(time.monotonic() - began)
         if noticed is not None:
-            return Outcome(noticed, took_s)
-    return Outcome(None, took_s)
+            return Outcome(noticed, tuple(took_s))
+    return Outcome(None, tuple(took_s))
 
 
-def _run(root: Path, command: list[str]) -> str | None:
+def _run(root: Path, command: list[str], most_s: float | None) -> str | None:
     """Which test failed first, if one did."""
     began = time.monotonic()
     with subprocess.Popen(
@@ -128,7 +138,7 @@ def _run(root: Path, command: list[str]) -> str | None:
         text=True,
         process_group=0,
     ) as process:
-        watch = threading.Timer(TIMEOUT_S, _stop, [process])
+        watch = threading.Timer(most_s or threading.TIMEOUT_MAX, _stop, [process])
         watch.start()
         noticed = _first_failure(process)
         if noticed is not None:
@@ -136,7 +146,7 @@ def _run(root: Path, command: list[str]) -> str | None:
         watch.cancel()
         code = process.wait()
     if noticed is None and code != 0:
-        return "it does not end" if time.monotonic() - began >= TIMEOUT_S else f"exit code {code}"
+        return "it does not end" if most_s and time.monotonic() - began >= most_s else f"exit code {code}"
     return noticed
 
 
@@ -159,11 +169,11 @@ def _stop(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, 9)
 
 
-def judge(mutant: Mutant, root: Path) -> bool:
+def judge(mutant: Mutant, root: Path, untouched: Outcome) -> bool:
     """Whether the tests did as the table expects; tells it."""
     mutant.spoil(root)
     try:
-        outcome = run_suite(root, SUITES[mutant.table])
+        outcome = run_suite(root, SUITES[mutant.table], untouched)
     except subprocess.CalledProcessError as error:
         print(f"BROKEN    {mutant.name}\n{error.stdout.decode()[-2000:]}", flush=True)
         return False
@@ -189,15 +199,16 @@ def main(words: list[str]) -> int:
         root = Path(folder)
         copy_tree(root)
         print(f"{len(chosen)} guards; first their tests with the code as it is", flush=True)
+        untouched: dict[str, Outcome] = {}
         for table in dict.fromkeys(mutant.table for mutant in chosen):
-            untouched = run_suite(root, SUITES[table])
-            if untouched.noticed is not None:
-                print(f"the tests of {table} fail as they are: {untouched.noticed}", flush=True)
+            outcome = untouched[table] = run_suite(root, SUITES[table])
+            if outcome.noticed is not None:
+                print(f"the tests of {table} fail as they are: {outcome.noticed}", flush=True)
                 return 1
-            print(f"untouched: all tests of {table} pass ({untouched.took_s:.0f} s)", flush=True)
+            print(f"untouched: all tests of {table} pass ({outcome.took_s:.0f} s)", flush=True)
         as_expected = []
         for number, mutant in enumerate(chosen, 1):
-            as_expected.append(judge(mutant, root))
+            as_expected.append(judge(mutant, root, untouched[mutant.table]))
             if number % _TOLD_EVERY == 0 and number < len(chosen):
                 minutes = (time.monotonic() - began) / 60
                 print(f"          {number} of {len(chosen)} guards after {minutes:.0f} min", flush=True)

@@ -81,6 +81,7 @@ impl Commits {
         let file = self.files.iter_mut().find(|file| !file.is_flushing && !file.written.is_empty())?;
         file.is_flushing = true;
         std::mem::swap(&mut file.written, &mut file.flushing);
+        debug_assert!(file.written.is_empty(), "writes of a flush that is under way are not flushed again");
         Some((file.handle, file.open.clone()?))
     }
 

@@ -1,6 +1,6 @@
 //! Peers that break the rules: none of them may hang, crash or exhaust the array, or leave anything behind.
 
-use crate::support::{Client, array, array_of, read10, wait_for, write10};
+use crate::support::{Client, array, array_of, memory_and_file, read10, wait_for, write10};
 use linerate_iscsi_proto::pdu::{BHS_BYTES, Response};
 use linerate_iscsi_target::Array;
 use std::{
@@ -116,10 +116,8 @@ fn floods_of_connections_meet_the_limit() {
 #[test]
 fn writes_cut_short_many_times_leave_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("volume").display().to_string();
-    let file = format!(r#""kind": "file", "path": "{path}""#);
-    for volume in [r#""kind": "memory""#, &file] {
-        let array = array_of(volume, "");
+    for volume in memory_and_file(dir.path()) {
+        let array = array_of(&volume, "");
         for round in 0..200 {
             let mut client =
                 Client::login(array.portals()[0], round as u8, "InitialR2T=Yes\0ImmediateData=No\0");

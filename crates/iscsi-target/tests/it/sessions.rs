@@ -1,9 +1,9 @@
 //! Sessions over real sockets: data in both directions, numbers, sharing, time.
 
-use crate::support::{Client, IQN, array, array_of, read10, wait_for, write10};
+use crate::support::{Client, IQN, array, array_of, memory_and_file, read10, wait_for, write10};
 use linerate_iscsi_proto::pdu::{
     BHS_BYTES, LogoutReason, LogoutRequest, LogoutResult, Lun, RESERVED_TAG, Response, TaskFunction,
-    TaskManagement, TaskResult, TextRequest,
+    TaskManagement, TaskResult,
 };
 use std::io::{Read, Write};
 
@@ -117,8 +117,7 @@ fn a_session_that_logs_in_again_replaces_the_old_one_on_any_worker() {
 fn a_replaced_session_writes_nothing_once_the_new_login_is_answered() {
     const LEN: usize = 64 * 1024;
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("volume").display().to_string();
-    for volume in [r#""kind": "memory""#.to_owned(), format!(r#""kind": "file", "path": "{path}""#)] {
+    for volume in memory_and_file(dir.path()) {
         let array = array_of(&volume, r#""workers": 2,"#);
         for round in 0..40 {
             let mut old =
@@ -306,21 +305,8 @@ fn discovery_lists_the_target_behind_every_portal() {
     let pdu = client.log_in(1, text);
     let Response::Login(response) = pdu.response else { panic!("{pdu:?}") };
     assert_eq!(response.status.class, 0);
-    let request = TextRequest {
-        immediate: true,
-        final_pdu: true,
-        cont: false,
-        lun: Lun(0),
-        itt: 3,
-        ttt: RESERVED_TAG,
-        cmd_sn: client.cmd_sn,
-        exp_stat_sn: 0,
-        data_len: 16,
-    };
-    client.send(|bhs| request.emit(bhs), b"SendTargets=All\0");
-    let pdu = client.receive().unwrap();
     let expected = format!("TargetName={IQN}\0TargetAddress={},1\0", array.portals()[0]);
-    assert_eq!(String::from_utf8(pdu.data).unwrap(), expected);
+    assert_eq!(client.send_targets("All"), expected);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use linerate_iscsi_target::{Array, ArrayConfig, ArrayStats};
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -47,6 +48,12 @@ pub(crate) fn array_of(volume: &str, extra: &str) -> Array {
     );
     let config: ArrayConfig = serde_json::from_str(&json).unwrap();
     Array::start(config).unwrap()
+}
+
+/// The volumes of two arrays: one in memory, one in a file of `directory`.
+pub(crate) fn memory_and_file(directory: &Path) -> [String; 2] {
+    let path = directory.join("volume").display().to_string();
+    [r#""kind": "memory""#.to_owned(), format!(r#""kind": "file", "path": "{path}""#)]
 }
 
 /// Waits until the array's counters satisfy `until`.
@@ -351,6 +358,11 @@ impl Client {
         let mut client = Self::connect(addr);
         let pdu = client.log_in(1, &format!("InitiatorName={initiator}\0SessionType=Discovery\0"));
         assert!(matches!(pdu.response, Response::Login(response) if response.status.class == 0), "{pdu:?}");
+        client.send_targets(wanted)
+    }
+
+    /// Requests `wanted` in a discovery session.
+    pub(crate) fn send_targets(&mut self, wanted: &str) -> String {
         let question = format!("SendTargets={wanted}\0").into_bytes();
         let request = TextRequest {
             immediate: true,
@@ -359,12 +371,12 @@ impl Client {
             lun: Lun(0),
             itt: 3,
             ttt: RESERVED_TAG,
-            cmd_sn: client.cmd_sn,
+            cmd_sn: self.cmd_sn,
             exp_stat_sn: 0,
             data_len: question.len() as u32,
         };
-        client.send(|bhs| request.emit(bhs), &question);
-        String::from_utf8(client.receive().expect("a text response").data).unwrap()
+        self.send(|bhs| request.emit(bhs), &question);
+        String::from_utf8(self.receive().expect("a text response").data).unwrap()
     }
 
     pub(crate) fn send_ping(&mut self, data: &[u8]) {

@@ -1,6 +1,6 @@
 //! Task management over real sockets: resets of the target, and their effect on tasks.
 
-use crate::support::{Client, array, array_of, wait_for, write10};
+use crate::support::{Client, array, array_of, memory_and_file, wait_for, write10};
 use linerate_iscsi_proto::pdu::{
     Lun, RESERVED_TAG, RejectReason, Response, Snack, SnackKind, TaskFunction, TaskResult,
 };
@@ -112,10 +112,8 @@ fn abort_and_count(client: &mut Client, itt: u32) -> (TaskResult, bool) {
 #[test]
 fn a_connection_lost_while_data_is_due_leaves_no_task() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("volume").display().to_string();
-    let file = format!(r#""kind": "file", "path": "{path}""#);
-    for volume in [r#""kind": "memory""#, &file] {
-        let array = array_of(volume, "");
+    for volume in memory_and_file(dir.path()) {
+        let array = array_of(&volume, "");
         for cut in 0..40 {
             let mut client = Client::login(array.portals()[0], 1, SOLICITED);
             client.clear_attention();
