@@ -92,7 +92,7 @@ smb: ## the SMB client against Samba's server (package samba) under faults, RUNS
 	LINERATE_SIM_SEED=$(SEED) LINERATE_SIM_RUNS=$(if $(SEED),,$(RUNS)) \
 	cargo test --locked --release -p linerate-smb --test seeds -- --nocapture
 
-mutants: dev ## take each guard of the code away once: some test of it must fail (over an hour; ARGS=WORD for some)
+mutants: dev ## take each guard of the code away once: some test of it must fail (hours; ARGS=WORD for some)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 docs: dev ## write the tables of settings and rules, and the man page

@@ -6,19 +6,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.mutants import ROOT, Mutant, mutants
 
+_PLACE = ROOT / "target" / "mutants"
+"""The copy of the tree, and what was compiled of it, for the next run too."""
 # Compiling takes longer than most mutants live.
 _STORAGE = "profile.test.package.linerate-storage"
 _QUICKLY = ("profile.test.debug=false", f"{_STORAGE}.opt-level=1", f"{_STORAGE}.codegen-units=16")
@@ -89,20 +93,23 @@ class Outcome:
         return sum(self.parts_s)
 
 
-def copy_tree(into: Path) -> None:
-    """The files that the tests need, as they are now. They are newer than builds of other text."""
+def update_tree(into: Path) -> None:
+    """Makes `into` hold the files that the tests need, as they are now. Those that change are newer than all builds."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     names = [name for name in listed.stdout.decode().split("\0") if name]
     names += [str(core.relative_to(ROOT)) for core in (ROOT / "python" / "linerate").glob("_core*.so")]
-    for name in names:
-        if (ROOT / name).is_file():
-            (into / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, into / name)
+    wanted = {into / name: ROOT / name for name in names if (ROOT / name).is_file()}
+    for path in [path for path in into.rglob("*") if path.is_file() and path not in wanted]:
+        path.unlink()
+    for copy, source in wanted.items():
+        if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
 
 
 def _environment(root: Path) -> dict[str, str]:
-    build = {"CARGO_TARGET_DIR": str(ROOT / "target" / "mutants")}
+    build = {"CARGO_TARGET_DIR": str(_PLACE / "builds")}
     # No compiled module of an earlier text may count.
     python = {"PYTHONPATH": f"{root / 'python'}{os.pathsep}{root}", "PYTHONDONTWRITEBYTECODE": "1"}
     environment = os.environ | build | python
@@ -189,15 +196,24 @@ def judge(mutant: Mutant, root: Path, untouched: Outcome) -> bool:
     return mutant.why_unnoticed is not None
 
 
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Waits until no other run uses the copy of the tree."""
+    with open(_PLACE / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def main(words: list[str]) -> int:
     """All chosen mutants. 0: as expected."""
     chosen = [
         one for one in mutants() if not words or any(word in f"{one.table} {one.name}" for word in words)
     ]
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="linerate-mutants-") as folder:
-        root = Path(folder)
-        copy_tree(root)
+    root = _PLACE / "tree"
+    root.mkdir(parents=True, exist_ok=True)
+    with _alone():
+        update_tree(root)
         print(f"{len(chosen)} guards; first their tests with the code as it is", flush=True)
         untouched: dict[str, Outcome] = {}
         for table in dict.fromkeys(mutant.table for mutant in chosen):
