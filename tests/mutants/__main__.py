@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,13 +143,12 @@ def _run(root: Path, command: list[str], most_s: float | None) -> str | None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        process_group=0,
     ) as process:
-        watch = threading.Timer(most_s or threading.TIMEOUT_MAX, _stop, [process])
+        watch = threading.Timer(most_s or threading.TIMEOUT_MAX, stop, [process])
         watch.start()
         noticed = _first_failure(process)
         if noticed is not None:
-            _stop(process)
+            stop(process)
         watch.cancel()
         code = process.wait()
     if noticed is None and code != 0:
@@ -170,10 +169,24 @@ def _first_failure(process: subprocess.Popen[str]) -> str | None:
     return None
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
-    """Ends cargo and the test program that it started: they are a process group of their own."""
+def stop(process: subprocess.Popen[str]) -> None:
+    """Ends cargo, the test program and the servers that it started, which are in process groups of their own."""
     if process.poll() is None:
-        os.killpg(process.pid, 9)
+        for pid in (process.pid, *_descendants(process.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, 9)
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process started, and those that they started."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found = [pid]
+    for one in found:
+        found.extend(child for child, parent in parents.items() if parent == one)
+    return found[1:]
 
 
 def judge(mutant: Mutant, root: Path, untouched: Outcome) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.mutants import ROOT, Mutant, mutants
-from tests.mutants.__main__ import SUITES
+from tests.mutants.__main__ import SUITES, stop
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
@@ -39,3 +40,14 @@ def test_the_tests_of_a_table_exist(table: str) -> None:
         folder = packages[package.removeprefix("-p=")] / "tests"
         for name in (word.removeprefix("--test=") for word in tests if word.startswith("--test=")):
             assert (folder / f"{name}.rs").is_file() or (folder / name / "main.rs").is_file()
+
+
+def test_a_stop_ends_servers_in_process_groups_of_their_own() -> None:
+    command = ["sh", "-c", "setsid sleep 60 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        server = int(process.stdout.readline())
+        stop(process)
+        assert process.wait() == -9
+        assert process.stdout.read() == "", "its end has the pipe open no more"
+    assert not Path(f"/proc/{server}").exists() or " Z " in Path(f"/proc/{server}/stat").read_text()
