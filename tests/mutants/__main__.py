@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tests.mutants import ROOT, Mutant, mutants
 
 _PLACE = ROOT / "target" / "mutants"
@@ -124,7 +126,7 @@ def run_suite(root: Path, suite: Suite, untouched: Outcome | None = None) -> Out
     took_s: list[float] = []
     for number, part in enumerate(suite.runs):
         command = suite.command(part, root)
-        most_s = None if untouched is None else SLOWER * untouched.parts_s[number] + SLACK_S
+        most_s = SLOWER * untouched.parts_s[number] + SLACK_S if untouched else threading.TIMEOUT_MAX
         began = time.monotonic()
         noticed = _run(root, command, most_s)
         took_s.append(time.monotonic() - began)
@@ -133,7 +135,7 @@ def run_suite(root: Path, suite: Suite, untouched: Outcome | None = None) -> Out
     return Outcome(None, tuple(took_s))
 
 
-def _run(root: Path, command: list[str], most_s: float | None) -> str | None:
+def _run(root: Path, command: list[str], most_s: float) -> str | None:
     """Which test failed first, if one did."""
     began = time.monotonic()
     with subprocess.Popen(
@@ -144,7 +146,8 @@ def _run(root: Path, command: list[str], most_s: float | None) -> str | None:
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
-        watch = threading.Timer(most_s or threading.TIMEOUT_MAX, stop, [process])
+        watch = threading.Timer(most_s, stop, [process])
+        watch.daemon = True  # an interrupt ends this program at once
         watch.start()
         noticed = _first_failure(process)
         if noticed is not None:
@@ -152,7 +155,7 @@ def _run(root: Path, command: list[str], most_s: float | None) -> str | None:
         watch.cancel()
         code = process.wait()
     if noticed is None and code != 0:
-        return "it does not end" if most_s and time.monotonic() - began >= most_s else f"exit code {code}"
+        return "it does not end" if time.monotonic() - began >= most_s else f"exit code {code}"
     return noticed
 
 
@@ -172,21 +175,10 @@ def _first_failure(process: subprocess.Popen[str]) -> str | None:
 def stop(process: subprocess.Popen[str]) -> None:
     """Ends cargo, the test program and the servers that it started, which are in process groups of their own."""
     if process.poll() is None:
-        for pid in (process.pid, *_descendants(process.pid)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, 9)
-
-
-def _descendants(pid: int) -> list[int]:
-    """The processes that a process started, and those that they started."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    found = [pid]
-    for one in found:
-        found.extend(child for child, parent in parents.items() if parent == one)
-    return found[1:]
+        first = psutil.Process(process.pid)
+        for one in (first, *first.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
 
 
 def judge(mutant: Mutant, root: Path, untouched: Outcome) -> bool:

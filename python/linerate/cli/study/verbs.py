@@ -85,13 +85,12 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a study file: build or find its SAN, measure every case, judge, write the report."""
-    shipped_or_own = study_file(file)
-    path = shipped_or_own or Path(file)
+    path = study_file(file) or Path(file)
     prepare(path)
     from linerate.cli.study.laboratory import machine_for
     from linerate.study import StudyDirectory, load_study
 
-    study = load_study(shipped_or_own or file, quick=quick, seed=seed, blocks=blocks)
+    study = load_study(file, quick=quick, seed=seed, blocks=blocks)
     place = output or place_of(study.name)
     source = path.read_text(encoding="utf-8-sig")
     with machine_for(study, place, wait=wait):
