@@ -8,9 +8,9 @@ import pytest
 from linerate.errors import UserError
 from linerate.results import RunDirectory
 from linerate.scale import Curve, ScaleTask, Threshold
+from linerate.studies import STUDIES
 from linerate.study import StudyDirectory, StudyPlan, load_study, parse_study
 from linerate.study.conduct import conduct
-from linerate.study.file.reader import STUDIES
 from linerate.study.judge import judged
 from linerate.study.laboratory.virtual import VirtualLaboratory
 from linerate.study.scaling import Searching, searches

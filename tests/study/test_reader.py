@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from linerate.errors import UserError
 from linerate.san.reader import TOPOLOGIES
+from linerate.studies import STUDIES
 from linerate.study import Study, load_study, parse_study
 from linerate.study.file import reader
 from linerate.study.file.factors import combinations
-from linerate.study.file.reader import STUDIES
 from linerate.workload.spec import SizeMix
 
 from tests.study.conftest import TEXT

@@ -77,7 +77,7 @@ CRATE_LIBRARIES = {"md-5": "md5"}
 # Python packages from the bottom up: a package imports from lower rows and from itself, never sideways or upwards.
 PYTHON_LAYERS = (
     {"errors", "model", "_core"},
-    {"interrupt", "node", "filename", "rpc", "plural", "quantity", "certificate", "toml_lines"},
+    {"interrupt", "node", "filename", "rpc", "plural", "quantity", "certificate", "studies", "toml_lines"},
     {"workload", "results", "array"},
     {"volumes", "setting"},
     {"san"},

@@ -7,12 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from linerate.errors import UserError
+from linerate.studies import STUDIES
 from linerate.workload.overrides import Overrides
 from linerate.workload.plan import PlannedRun, PlanStep, RunPlan
 from linerate.workload.toml_file import load_toml
 from linerate.workload.vdbench import load_vdbench
-
-STUDIES = Path(__file__).resolve().parent.parent / "studies"
 
 
 @dataclass(frozen=True, slots=True)

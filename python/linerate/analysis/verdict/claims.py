@@ -29,7 +29,6 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -48,6 +47,7 @@ from linerate.analysis.verdict.model import (
 )
 from linerate.errors import UserError
 from linerate.model import Model
+from linerate.studies import STUDIES
 
 _EXPLAINED_MAX = 2
 """Workloads whose difference is explained in full: those that differ most. What explains one mostly explains all."""
@@ -156,8 +156,7 @@ class _Reasons:
 @cache
 def shipped_claims() -> Mapping[str, PublishedClaim]:
     """The claims that come with Linerate, read once."""
-    with resources.as_file(resources.files("linerate") / "studies" / "claims.toml") as path:
-        return MappingProxyType(read_claims(path))
+    return MappingProxyType(read_claims(STUDIES / "claims.toml"))
 
 
 def read_claims(path: Path) -> Mapping[str, PublishedClaim]:

@@ -11,19 +11,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-_STUDIES = Path(__file__).resolve().parents[2] / "studies"
+from linerate.studies import SUFFIX, named
 
 
 def study_file(word: str) -> Path | None:
     """The study file that a word names: a path, or the name of a shipped study. None: it means something else."""
-    path = Path(word)
-    if not path.is_file():
-        if path.name != word:
-            return None
-        path = _STUDIES / f"{word.removesuffix('.toml')}.toml"
-        if not path.is_file():
-            return None
-    return path if "san" in _tables(path) else None
+    path = Path(word) if Path(word).is_file() else named(word)
+    return path if path is not None and "san" in _tables(path) else None
 
 
 def prepare(path: Path) -> None:
@@ -41,7 +35,7 @@ def prepare(path: Path) -> None:
 
 def _tables(path: Path) -> dict[str, Any]:
     """What a TOML file holds; nothing if it is none, which its reader will tell."""
-    if path.suffix.lower() != ".toml":
+    if path.suffix.lower() != SUFFIX:
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))

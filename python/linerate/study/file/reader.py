@@ -19,6 +19,7 @@ from linerate.errors import UserError
 from linerate.lab.cpu.idle import WAIT
 from linerate.san import Topology, load_topology
 from linerate.settings import FAULTS, faults_text
+from linerate.studies import STUDIES, SUFFIX, named
 from linerate.study.file.backup import backup_of, spec_of, unfit_backups
 from linerate.study.file.factors import combinations
 from linerate.study.file.hosts import (
@@ -39,9 +40,7 @@ from linerate.workload.problems import Problems, SourceLocation
 from linerate.workload.toml_read import checked, key_text, read_text
 from linerate.workload.url import is_volume, without_secret
 
-STUDIES = Path(__file__).resolve().parents[2] / "studies"
 _KIND = "study file"
-_SUFFIX = ".toml"
 _STAND_IN = "null:1t"
 _INTERVALS_MIN = 4
 Change = Callable[[StudyFile], StudyFile]
@@ -49,7 +48,7 @@ Change = Callable[[StudyFile], StudyFile]
 
 def shipped_studies() -> tuple[str, ...]:
     """Names of the studies that come with Linerate."""
-    return tuple(sorted(path.stem for path in STUDIES.glob(f"*{_SUFFIX}") if is_study(path)))
+    return tuple(sorted(path.stem for path in STUDIES.glob(f"*{SUFFIX}") if is_study(path)))
 
 
 def is_study(path: Path) -> bool:
@@ -98,9 +97,8 @@ def _study_path(word: str) -> Path:
     path = Path(word)
     if path.is_file():
         return path
-    name = word.removesuffix(_SUFFIX)
-    shipped = STUDIES / f"{name}{_SUFFIX}"
-    if path.name == word and is_study(shipped):
+    shipped = named(word)
+    if shipped is not None and is_study(shipped):
         return shipped
     if is_volume(word):
         raise UserError(
