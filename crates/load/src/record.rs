@@ -3,6 +3,7 @@
 //! A worker counts in arrays that only it uses ([`tally`]); once per interval it sends them as a whole. The caller of
 //! the next interval converts them into [`Interval`]s (rows, HDR histograms, sums over workers).
 
+pub(crate) mod cpu_meter;
 pub mod histogram;
 pub mod interval;
 pub(crate) mod message;

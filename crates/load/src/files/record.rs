@@ -3,10 +3,11 @@
 use super::spec::{FileOp, FilesRunSpec, OPS};
 use crate::record::{
     Histogram, HostUse, Interval, Latency, LatencyKind, Op, RunEvent,
+    cpu_meter::CpuMeter,
     tally::{Cell, Counts},
 };
 use linerate_blame::Blame;
-use linerate_io::system::{self, HostCpu, ProcessCpu};
+use linerate_io::system;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Threads share so many sets of counters at most.
@@ -155,9 +156,7 @@ pub(super) struct Collector {
     /// By stream: its structure and operation.
     streams: Vec<(u32, Op)>,
     is_open_loop: bool,
-    cpu: ProcessCpu,
-    host: HostCpu,
-    tsc_hz: f64,
+    cpu: CpuMeter,
     total: Sums,
     measured: Option<(f64, f64)>,
     next: u32,
@@ -175,9 +174,8 @@ impl Collector {
                 })
                 .collect(),
             is_open_loop: spec.rate.is_some(),
-            cpu: system::process_cpu().unwrap_or_default(),
-            host: system::host_cpu().unwrap_or_default(),
-            tsc_hz: system::tsc_hz().map_or(0.0, |hz| hz as f64),
+            // That of the load is that of this process.
+            cpu: CpuMeter::new(system::process_cpu, system::tsc_hz().map_or(0.0, |hz| hz as f64)),
             total: Sums::of(spec.streams.len()),
             measured: None,
             next: 0,
@@ -209,7 +207,7 @@ impl Collector {
             events.append(&mut shard.events);
         }
         events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-        sums.host = self.host_use();
+        sums.host = self.cpu.cut();
         if !warmup {
             self.total.add(&sums);
             self.measured = Some((self.measured.map_or(start_s, |(start, _)| start), end_s));
@@ -271,24 +269,6 @@ impl Collector {
         };
         interval.generator.late_arrivals = sums.late;
         interval
-    }
-
-    /// CPU time since the last interval. That of the load is that of this process.
-    fn host_use(&mut self) -> HostUse {
-        let (cpu, host) = (system::process_cpu().unwrap_or_default(), system::host_cpu().unwrap_or_default());
-        let seconds = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e6;
-        let used = HostUse {
-            load_cpu_user_s: seconds(cpu.user_us, self.cpu.user_us),
-            load_cpu_system_s: seconds(cpu.system_us, self.cpu.system_us),
-            host_cpu_user_s: host.user_s - self.host.user_s,
-            host_cpu_system_s: host.system_s - self.host.system_s,
-            host_cpu_idle_s: host.idle_s - self.host.idle_s,
-            host_cpu_wait_s: host.wait_s - self.host.wait_s,
-            tsc_hz: self.tsc_hz,
-            ..HostUse::default()
-        };
-        (self.cpu, self.host) = (cpu, host);
-        used
     }
 }
 

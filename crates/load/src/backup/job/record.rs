@@ -5,13 +5,11 @@ use crate::{
     error::RunError,
     record::{
         Histogram, HostUse, Interval, Latency, LatencyKind, Op, Row, RunEvent, RunOutcome, Summary,
+        cpu_meter::CpuMeter,
         tally::{Cell, TcpTally},
     },
 };
-use linerate_io::{
-    Nanos,
-    system::{self, HostCpu, ProcessCpu},
-};
+use linerate_io::{Nanos, system};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -66,9 +64,7 @@ pub(super) struct JobRecorder {
     total: Sums,
     /// By volume, over the whole job.
     of_volumes: BTreeMap<(u32, Op), Histogram>,
-    cpu: ProcessCpu,
-    host: HostCpu,
-    tsc_hz: f64,
+    cpu: CpuMeter,
     pub(super) events: Vec<RunEvent>,
     pub(super) totals: JobTotals,
 }
@@ -84,9 +80,7 @@ impl JobRecorder {
             now: Sums::default(),
             total: Sums::default(),
             of_volumes: BTreeMap::new(),
-            cpu: system::thread_cpu().unwrap_or_default(),
-            host: system::host_cpu().unwrap_or_default(),
-            tsc_hz,
+            cpu: CpuMeter::new(system::thread_cpu, tsc_hz),
             events: Vec::new(),
             totals: JobTotals::default(),
         }
@@ -123,20 +117,8 @@ impl JobRecorder {
 
     /// Ends the interval.
     pub(super) fn cut(&mut self, now: Nanos, tcp: &TcpTally) -> Interval {
-        let (cpu, host) = (system::thread_cpu().unwrap_or_default(), system::host_cpu().unwrap_or_default());
-        let seconds = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e6;
-        self.now.host = HostUse {
-            load_cpu_user_s: seconds(cpu.user_us, self.cpu.user_us),
-            load_cpu_system_s: seconds(cpu.system_us, self.cpu.system_us),
-            host_cpu_user_s: host.user_s - self.host.user_s,
-            host_cpu_system_s: host.system_s - self.host.system_s,
-            host_cpu_idle_s: host.idle_s - self.host.idle_s,
-            host_cpu_wait_s: host.wait_s - self.host.wait_s,
-            tsc_hz: self.tsc_hz,
-            ..HostUse::default()
-        };
+        self.now.host = self.cpu.cut();
         self.now.tcp.add(tcp);
-        (self.cpu, self.host) = (cpu, host);
         let sums = std::mem::take(&mut self.now);
         self.total.add(&sums);
         let events = std::mem::take(&mut self.events);
