@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -135,17 +136,28 @@ def run_suite(root: Path, suite: Suite, untouched: Outcome | None = None) -> Out
     return Outcome(None, tuple(took_s))
 
 
+@contextmanager
+def _folder_of_tests() -> Iterator[str]:
+    """Where tests make their files, which remain if a test is stopped. Servers of other users write there too."""
+    with tempfile.TemporaryDirectory(prefix="linerate-mutant-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o1777)
+        yield folder
+
+
 def _run(root: Path, command: list[str], most_s: float) -> str | None:
     """Which test failed first, if one did."""
     began = time.monotonic()
-    with subprocess.Popen(
-        command,
-        cwd=root,
-        env=_environment(root),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    with (
+        _folder_of_tests() as folder,
+        subprocess.Popen(
+            command,
+            cwd=root,
+            env=_environment(root) | {"TMPDIR": folder},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process,
+    ):
         watch = threading.Timer(most_s, stop, [process])
         watch.daemon = True  # an interrupt ends this program at once
         watch.start()

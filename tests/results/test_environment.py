@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from ast import literal_eval
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from linerate.errors import InternalError
 from linerate.results import collect_environment
-from linerate.results.environment import cpu_list, ports_towards
+from linerate.results.environment import cpu_list, ports_towards, route_to
 from linerate.results.facts import REGISTRY, checked_facts, find_fact, label_of, show_fact
 
 from tests.support import need
@@ -72,6 +73,19 @@ def test_only_an_adapter_has_a_link_speed(below: tuple[str, ...], shown: bool, t
 
 def test_ports_are_found_by_route() -> None:
     assert ports_towards(["127.0.0.1", "localhost:3260", "[::1]"]).keys() == {"lo"}
+
+
+def test_a_name_may_begin_with_an_address_that_has_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = (socket.AF_INET6, socket.SOCK_DGRAM, 17, "", ("fe80::1", 3260, 0, 0))  # of no interface
+    here = (socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", 3260))
+    addresses = [nowhere, here]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+    assert route_to("two.example").address == ("127.0.0.1", 3260)
+    assert ports_towards(["two.example"]).keys() == {"lo"}
+    addresses.remove(here)
+    with pytest.raises(OSError, match=r"Invalid argument|unreachable"):
+        route_to("two.example")
+    assert ports_towards(["two.example"]) == {}
 
 
 HOST = """

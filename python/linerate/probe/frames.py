@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from linerate.results.environment import route_to
+
 SIZES_BYTES = (576, 1280, 1400, 1450, 1492, 1500, 2000, 4000, 8000, 9000)
 """IP packet sizes that are tried below the MTU of the port: usual MTUs, and those of tunnels."""
 ANSWER_S = 0.5
@@ -85,9 +87,9 @@ class _Echo:
     """ICMP echoes to one host, over a ping socket (`net.ipv4.ping_group_range`), or a raw one for root."""
 
     def __init__(self, host: str) -> None:
-        family, _, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)[0]
-        self._family = family
-        self._address: tuple[Any, ...] = address
+        route = route_to(host)
+        self._family = route.family
+        self._address: tuple[Any, ...] = (route.address[0], 0, *route.address[2:])  # an echo has no port
         is_v4 = self._family == socket.AF_INET
         protocol = socket.IPPROTO_ICMP if is_v4 else socket.getprotobyname("ipv6-icmp")
         try:

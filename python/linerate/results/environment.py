@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import ipaddress
 import os
@@ -10,7 +11,9 @@ import socket
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from linerate.results.facts import SYSCTLS, checked_facts
 from linerate.results.manifest import FactValue
@@ -121,17 +124,38 @@ def host_part(peer: str) -> str:
     return peer.split(":")[0] if peer.count(":") == 1 else peer
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """From this host to one of the addresses of another."""
+
+    family: socket.AddressFamily
+    address: tuple[Any, ...]
+    """Of the other host, as the socket module has it."""
+    local: str
+    """Our own address on the way there."""
+
+
+def route_to(host: str) -> Route:
+    """To the first of a name's addresses that this host has a route to. Raises OSError if there is none."""
+    failure = OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+    for family, _, _, _, address in socket.getaddrinfo(host, 3260, type=socket.SOCK_DGRAM):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect(address)  # a datagram socket's connect only asks the routing table
+                return Route(family, address, str(probe.getsockname()[0]).split("%")[0])
+        except OSError as error:
+            failure = error
+    raise failure
+
+
 def _port_towards(host: str, root: Path) -> str | None:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, 3260, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(address)  # a datagram socket's connect only asks the routing table
-            local = str(probe.getsockname()[0]).split("%")[0]
+        route = route_to(host)
     except OSError:
         return None
-    if ipaddress.ip_address(local).is_loopback or local == str(address[0]):
+    if ipaddress.ip_address(route.local).is_loopback or route.local == str(route.address[0]):
         return "lo"
-    return host_addresses(root).get(ipaddress.ip_address(local))
+    return host_addresses(root).get(ipaddress.ip_address(route.local))
 
 
 def host_addresses(root: Path = Path("/")) -> dict[IpAddress, str]:
