@@ -3,6 +3,7 @@
 //!
 //! `tap.rs` describes a packet between this process and a host's stack.
 
+mod known;
 pub mod netns;
 mod poller;
 mod queue;
@@ -12,6 +13,7 @@ pub(crate) mod socket;
 mod tap;
 mod watch;
 
+pub use known::KnownHost;
 pub use poller::Poller;
 pub use reach::resolve;
 pub use tap::{Tap, TapOptions, VNET_HEADER_BYTES};

@@ -4,7 +4,7 @@
 //! `iscsi://[user[%secret]@]host[:port][/iqn[/lun]]`. IPv6 addresses are in brackets.
 
 use super::credentials::{Credentials, Secret};
-use linerate_io::net;
+use linerate_io::net::KnownHost;
 use linerate_iscsi_proto::send_targets::DEFAULT_PORT;
 use std::fmt;
 use std::net::SocketAddr;
@@ -68,9 +68,9 @@ impl PortalAddress {
         Ok(Self { host: host.to_owned(), port })
     }
 
-    /// The socket address of this portal, by [`net::resolve`], which may block.
-    pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
-        net::resolve(&self.host, self.port)
+    /// Finds the socket address of this portal, which may block.
+    pub fn find(&self) -> Result<KnownHost, AddressError> {
+        KnownHost::find(&self.host, self.port)
             .map_err(|error| AddressError::Resolve { portal: self.to_string(), reason: error.to_string() })
     }
 }

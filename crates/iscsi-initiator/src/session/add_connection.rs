@@ -39,12 +39,11 @@ impl Session {
         let leading = &self.connections[0];
         let (same, count) =
             (leading.peer, self.config.options.connections.min(leading.params.max_connections));
-        let portals = &self.config.connection_portals;
+        let portals = self.config.connection_portals.clone();
         for cid in 1..count {
-            let peer = if portals.is_empty() {
-                Ok(same)
-            } else {
-                portals[usize::from(cid - 1) % portals.len()].resolve()
+            let peer = match portals.len() {
+                0 => Ok(same),
+                count => self.address_of(&portals[usize::from(cid - 1) % count]),
             };
             let opened = peer.map_err(LossReason::from).and_then(|peer| {
                 let source = self.config.options.source_address;

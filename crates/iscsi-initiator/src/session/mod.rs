@@ -34,9 +34,10 @@ pub(crate) mod tasks;
 use crate::balance::{BalanceOptions, Meter, Selector};
 use crate::event::{Event, EventKind, Failure, IoSink};
 use crate::facts::{DeviceId, SessionFacts, SessionId};
-use crate::options::address::PortalAddress;
+use crate::options::address::{AddressError, PortalAddress};
 use crate::task::{NewTask, Owner};
 use connection::Connection;
+use linerate_io::net::KnownHost;
 use linerate_io::{Driver, Handle, Nanos, SocketOptions};
 use linerate_iscsi_proto::pdu::TextRequest;
 use linerate_iscsi_proto::send_targets::InitiatorText;
@@ -55,6 +56,9 @@ pub(crate) use events::{Context, Loss, Returned, ReturnedFrom, SessionEvent};
 pub(crate) use loss::LossReason;
 pub(crate) use retry::Via;
 pub(crate) use state::State;
+
+/// Targets may redirect to ever new names.
+const HOSTS_MAX: usize = 64;
 
 /// One session.
 #[derive(Debug)]
@@ -83,6 +87,8 @@ pub(crate) struct Session {
     /// Commands of probes, which are sent before those of I/Os.
     probes: VecDeque<TaskIndex>,
     recovery: Recovery,
+    /// The portals that it has connected to, oldest first.
+    hosts: Vec<KnownHost>,
     /// The `SendTargets` exchange, and the request that asks for the rest of its answer.
     text: Option<InitiatorText>,
     text_next: Option<TextRequest>,
@@ -96,6 +102,7 @@ impl Session {
         Self {
             id,
             recovery: Recovery::new(&config, now),
+            hosts: Vec::new(),
             spread: Selector::new(&BalanceOptions::new(config.options.connection_policy.into())),
             further: FurtherConnections::default(),
             config,
@@ -157,11 +164,25 @@ impl Session {
         portal: &PortalAddress,
         source: Option<IpAddr>,
     ) -> Result<(), LossReason> {
-        let addr = portal.resolve()?;
+        let addr = self.address_of(portal)?;
         let stream = self.open_stream(driver, addr, source)?;
         self.recovery.peer = Some(addr);
         self.connections.push(Connection::new(stream, 0, addr, driver.now()));
         Ok(())
+    }
+
+    /// The address of a portal. Only the first connection to it waits for a name server.
+    fn address_of(&mut self, portal: &PortalAddress) -> Result<SocketAddr, AddressError> {
+        if let Some(known) = self.hosts.iter_mut().find(|known| known.is(&portal.host, portal.port)) {
+            return Ok(known.next_address());
+        }
+        let known = portal.find()?;
+        let addr = known.address();
+        if self.hosts.len() == HOSTS_MAX {
+            self.hosts.remove(0);
+        }
+        self.hosts.push(known);
+        Ok(addr)
     }
 
     /// Starts a TCP connection, with the user's socket options.

@@ -11,6 +11,7 @@ use linerate_storage::{
 };
 use std::{future::Future, rc::Rc};
 
+mod closing;
 mod failover;
 
 const CHUNK: u64 = 64 << 10;
