@@ -10,11 +10,15 @@ fn no_write_without_waiting_begins_while_a_set_closes() {
         let mut executor = Executor::new();
         let (drives, runtime, config) = (crash_disks(&executor, members), executor.runtime(), config(level));
         let set = create(&mut executor, &config, &as_disks(&drives));
-        drives.iter().for_each(|drive| drive.set_quick_spans(u64::MAX));
+        for drive in &drives {
+            drive.set_quick_spans(u64::MAX);
+        }
         // The flags of the first stripe are set.
         write(&mut executor, &set, 0, 4096, 1);
         assert!(set.write_nowait(0, &[2; 4096], false).is_some(), "{level}: not written");
-        drives.iter().for_each(|drive| drive.set_delay(20_000, 2_000_000));
+        for drive in &drives {
+            drive.set_delay(20_000, 2_000_000);
+        }
         let (closing, is_closed) = (Rc::clone(&set), Rc::new(Cell::new(false)));
         let told = Rc::clone(&is_closed);
         runtime.spawn(async move {
