@@ -23,7 +23,7 @@ pub struct KnownHost {
 }
 
 impl KnownHost {
-    /// Finds the address by [`reach::resolve`], which may block. Errors: those of the resolver.
+    /// Finds the address by [`resolve`](super::resolve), which may block. Errors: those of the resolver.
     pub fn find(host: &str, port: u16) -> io::Result<Self> {
         Self::find_by(reach::resolve, host, port)
     }
