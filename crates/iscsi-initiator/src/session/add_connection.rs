@@ -40,11 +40,9 @@ impl Session {
         let (same, count) =
             (leading.peer, self.config.options.connections.min(leading.params.max_connections));
         let portals = self.config.connection_portals.clone();
+        let mut portals = portals.iter().cycle();
         for cid in 1..count {
-            let peer = match portals.len() {
-                0 => Ok(same),
-                count => self.address_of(&portals[usize::from(cid - 1) % count]),
-            };
+            let peer = portals.next().map_or(Ok(same), |portal| self.address_of(portal));
             let opened = peer.map_err(LossReason::from).and_then(|peer| {
                 let source = self.config.options.source_address;
                 Ok(Connection::new(self.open_stream(driver, peer, source)?, cid, peer, driver.now()))
