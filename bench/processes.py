@@ -256,10 +256,14 @@ def measure(directory: Path, shape: Shape, server: Server, seconds: float) -> Me
     )
 
 
-def measure_raw(shape: Shape, seconds: float, region_bytes: int) -> Measure:
-    """Measure the limit: the same bytes as a bare request/response pair."""
+def measure_raw(shape: Shape, seconds: float, region_bytes: int, work_us: int = 0) -> Measure:
+    """Measure the limit: the same bytes as a bare request/response pair.
+
+    `work_us`: how long the server computes before each answer; then it sends them one by one.
+    """
     common = ["--connections", str(shape.volumes), "--region-bytes", str(region_bytes), "--wait", shape.wait]
-    server = pinned(SERVER_CPU, [str(RELEASE / "rawtcp-server"), *common], stdout=subprocess.PIPE)
+    serving = [str(RELEASE / "rawtcp-server"), *common, "--work-us", str(work_us)]
+    server = pinned(SERVER_CPU, serving, stdout=subprocess.PIPE)
     assert server.stdout is not None
     port = server.stdout.readline().split()[1]
     before = cpu_seconds(server.pid)

@@ -1,5 +1,7 @@
 """The SMB client against Samba's server: CPU time of the client per I/O, and of signatures beside hashing alone.
 
+The limit is a bare TCP client that receives and sends as many bytes at the same rate, without SMB.
+
 The client waits as it does by default: it polls for a short time before it sleeps. Polls that found nothing are no CPU
 time of an I/O; their share is printed beside the figure. A client that sleeps at once is shown without a bar.
 """
@@ -46,6 +48,8 @@ LARGE = (
 )
 MOST_US = {8192: 6.0, 1 << 20: 150.0}
 """Client CPU time of an I/O without signatures, by its length. libsmb2 took 13 us for 8 KiB on such a machine."""
+BARE_MOST = 1.3
+"""Client CPU time of an I/O over that of a bare TCP client, both asleep."""
 SIGNED_MOST = 1.3
 """Client CPU time of a signed I/O over that of hashing its data alone."""
 SIGNATURES = {"2.1": "HMAC-SHA256", "3.0.2": "AES-CMAC", "3.1.1": "AES-GMAC"}
@@ -65,6 +69,8 @@ def smb(setting: Setting) -> Iterator[Result]:
         for shape in SMALL:
             asleep = replace(shape, wait="block")
             yield _beside(setting, asleep, server, f"{shape.name}, asleep: client CPU / 6 us", None)
+        for shape in (*SMALL, *LARGE):
+            yield _beside_bare(setting, replace(shape, wait="block"), server)
         for dialect, algorithm in SIGNATURES.items():
             for shape in LARGE:
                 signed = replace(shape, smb={"signing": "on", "dialect": dialect})
@@ -86,6 +92,25 @@ def _beside(setting: Setting, shape: Shape, server: Server, name: str, most_us: 
     polled = statistics.median(measure.client_polled for measure in taken)
     bar = None if most_us is None else 1.0
     return Result(name, bar, ratios, at_most=True, note=f"polls: {polled:.0%} of the time")
+
+
+def _beside_bare(setting: Setting, shape: Shape, server: Server) -> Result:
+    """Client CPU time per I/O over that of a bare TCP client, whose server answers one by one at the same rate."""
+    ratios = []
+    bare_us = []
+    answer_us = 0.0
+    # The first round only shows how long an answer of the bare server takes by itself.
+    for attempt in range(setting.rounds + 1):
+        ours = processes.measure(setting.directory, shape, server, setting.seconds)
+        work_us = max(1e6 / ours.iops - answer_us, 1.0)
+        bare = processes.measure_raw(shape, setting.seconds, VOLUME_BYTES, round(work_us))
+        answer_us = max(1e6 / bare.iops - work_us, 0.0)
+        if attempt > 0:
+            ratios.append(ours.client_cpu_us / bare.client_cpu_us)
+            bare_us.append(bare.client_cpu_us)
+    name = f"{shape.name}, asleep: client CPU / bare TCP client at the same rate"
+    note = f"bare: {statistics.median(bare_us):.1f} us"
+    return Result(name, BARE_MOST, tuple(ratios), at_most=True, note=note)
 
 
 def _client_us(setting: Setting, shape: Shape, server: Server) -> float:

@@ -73,6 +73,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_request_survives_the_wire() {
@@ -82,10 +83,15 @@ mod tests {
 
     #[test]
     fn client_and_server_move_what_was_asked() {
-        for (read_percent, len, connections, waiting) in
-            [(100, 4096, 1, Waiting::Block), (0, 262_144, 1, Waiting::Block), (67, 8192, 3, Waiting::Spin)]
-        {
-            let server = Server::bind(&ServerOptions { port: 0, region_bytes: 1 << 20, waiting }).unwrap();
+        let work = Duration::from_micros(20);
+        for (read_percent, len, connections, waiting, work) in [
+            (100, 4096, 1, Waiting::Block, Duration::ZERO),
+            (0, 262_144, 1, Waiting::Block, Duration::ZERO),
+            (50, 8192, 1, Waiting::Block, work),
+            (67, 8192, 3, Waiting::Spin, Duration::ZERO),
+        ] {
+            let server =
+                Server::bind(&ServerOptions { port: 0, region_bytes: 1 << 20, waiting, work }).unwrap();
             let port = server.port();
             let serving = std::thread::spawn(move || server.serve(connections));
             let options = ClientOptions {

@@ -4,8 +4,10 @@ use super::connection::{Outbox, Readiness};
 use super::{HEADER_BYTES, Request, Waiting};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 /// Receive memory per connection.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -19,6 +21,9 @@ pub struct ServerOptions {
     pub region_bytes: usize,
     /// How to wait.
     pub waiting: Waiting,
+    /// How long it computes for each answer, as a file server does; answers are then sent one by one. For one connection
+    /// that blocks.
+    pub work: Duration,
 }
 
 /// A bound server.
@@ -26,6 +31,7 @@ pub struct Server {
     listener: TcpListener,
     region: Vec<u8>,
     waiting: Waiting,
+    work: Duration,
 }
 
 struct Connection {
@@ -36,6 +42,9 @@ struct Connection {
     /// Write data that has not arrived yet.
     missing: Option<Write>,
     out: Outbox,
+    /// Answers that wait for their turn.
+    later: VecDeque<(Request, (usize, usize))>,
+    work: Duration,
 }
 
 #[derive(Clone, Copy)]
@@ -51,7 +60,7 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
         // Every page is touched, as in a volume that has been written.
         let region = (0..options.region_bytes).map(|at| (at >> 9) as u8 | 1).collect();
-        Ok(Self { listener, region, waiting: options.waiting })
+        Ok(Self { listener, region, waiting: options.waiting, work: options.work })
     }
 
     /// The port that was bound.
@@ -65,7 +74,7 @@ impl Server {
         for _ in 0..count {
             let (socket, _) = self.listener.accept()?;
             socket.set_nodelay(true)?;
-            connections.push(Connection::new(socket));
+            connections.push(Connection::new(socket, self.work));
         }
         let served = match (&mut connections[..], self.waiting) {
             ([only], Waiting::Block) => self.serve_one(only),
@@ -85,11 +94,16 @@ impl Server {
         readiness.add(&connection.socket, 0)?;
         readiness.want_output(&connection.socket, 0, true)?;
         while connection.receive(&mut self.region, RecvFlags::empty())? {
-            // The socket takes no more: wait for room or for more input, as with many connections.
-            while !connection.out.pump(&connection.socket, &self.region)? {
-                readiness.wait(&mut Vec::new())?;
-                if !connection.receive(&mut self.region, RecvFlags::DONTWAIT)? {
-                    return Ok(());
+            loop {
+                // The socket takes no more: wait for room or for more input, as with many connections.
+                while !connection.out.pump(&connection.socket, &self.region)? {
+                    readiness.wait(&mut Vec::new())?;
+                    if !connection.receive(&mut self.region, RecvFlags::DONTWAIT)? {
+                        return Ok(());
+                    }
+                }
+                if !connection.work_on_next() {
+                    break;
                 }
             }
         }
@@ -124,8 +138,29 @@ impl Server {
 }
 
 impl Connection {
-    fn new(socket: TcpStream) -> Self {
-        Self { socket, buffer: vec![0; BUFFER_BYTES], held: 0, missing: None, out: Outbox::default() }
+    fn new(socket: TcpStream, work: Duration) -> Self {
+        let (buffer, out, later) = (vec![0; BUFFER_BYTES], Outbox::default(), VecDeque::new());
+        Self { socket, buffer, held: 0, missing: None, out, later, work }
+    }
+
+    /// Queues an answer, with data from a place of the region.
+    fn answer(&mut self, request: &Request, data: (usize, usize)) {
+        if self.work.is_zero() {
+            self.out.push(request, data);
+        } else {
+            self.later.push_back((*request, data));
+        }
+    }
+
+    /// Computes for the next answer, which can be sent then; false: there is none.
+    fn work_on_next(&mut self) -> bool {
+        let Some((request, data)) = self.later.pop_front() else { return false };
+        let until = Instant::now() + self.work;
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        self.out.push(&request, data);
+        true
     }
 
     /// One `recvmsg` and everything that it completes; false at the end of the stream.
@@ -159,7 +194,7 @@ impl Connection {
             if write.left == 0 {
                 let request = write.request;
                 self.missing = None;
-                self.out.push(&request, (0, 0));
+                self.answer(&request, (0, 0));
             }
         }
     }
@@ -177,7 +212,7 @@ impl Connection {
                 self.missing = Some(Write { request, at: start, left: len });
                 self.take(here);
             } else {
-                self.out.push(&request, (start, len));
+                self.answer(&request, (start, len));
             }
         }
         self.buffer.copy_within(at..filled, 0);
