@@ -3,7 +3,8 @@
 //! Write buffers are filled once with random bytes (with the compressibility of the stream) and reused. Before each
 //! write the first 8 bytes of every 4 KiB get a new value, so that no two written pages are equal: an array with
 //! deduplication finds no duplicates. Slots share buffers if all of them together would be large; then the bytes of
-//! reads are not used. In verify mode every slot has its own buffers. Data with duplicates are made anew for each write
+//! reads are not used, and a new value may reach the data of a write that is being sent. In verify mode, and for volumes
+//! with data digests or signatures, every slot has its own buffers. Data with duplicates are made anew for each write
 //! (`duplicates.rs`).
 
 pub(crate) mod duplicates;
@@ -14,7 +15,7 @@ use linerate_io::{Region, RegionId, Seg};
 use std::{io, sync::Arc};
 
 const PAGE_BYTES: u64 = 4096;
-/// Reads, and writes of one compression ratio, use at most this much memory per worker unless data are verified.
+/// Reads, and writes of one compression ratio, use at most this much memory per worker, unless every slot has its own.
 const SHARED_BYTES: u64 = 128 << 20;
 
 /// The content of written data.

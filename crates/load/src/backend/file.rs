@@ -76,6 +76,7 @@ impl Files {
             capacity_bytes,
             block_bytes: if is_block { logical_block_bytes(metadata.rdev()).unwrap_or(512) } else { 512 },
             max_transfer_bytes: 0,
+            has_checksums: false,
             session: serde_json::Value::Null,
         })
     }
@@ -100,6 +101,7 @@ impl Files {
             capacity_bytes,
             block_bytes,
             max_transfer_bytes: 0,
+            has_checksums: false,
             session: serde_json::Value::Null,
         })
     }

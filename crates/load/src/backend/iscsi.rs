@@ -17,8 +17,8 @@ use crate::{
 use linerate_blame::Blame;
 use linerate_io::{Completion, Driver, Nanos, Region, RegionId, net::NetWatch};
 use linerate_iscsi_initiator::{
-    Credentials, DeviceId, DeviceState, Event, EventKind, Initiator, IoDone, IoOp, IoRequest, IoSink,
-    LunAddress, PathFacts, ReadInto, Secret, SessionFacts, SessionId, Sharing,
+    Credentials, DeviceId, DeviceState, DigestChoice, Event, EventKind, Initiator, IoDone, IoOp, IoRequest,
+    IoSink, LunAddress, PathFacts, ReadInto, Secret, SessionFacts, SessionId, Sharing,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -160,6 +160,7 @@ impl<D: Driver> Backend<D> for Iscsi {
             capacity_bytes: 0,
             block_bytes: 0,
             max_transfer_bytes: 0,
+            has_checksums: options.data_digest != DigestChoice::None,
             session: serde_json::Value::Null,
         })
     }

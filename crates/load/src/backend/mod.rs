@@ -201,6 +201,8 @@ pub(crate) struct OpenedVolume {
     pub(crate) block_bytes: u32,
     /// Largest single transfer; 0 = no limit.
     pub(crate) max_transfer_bytes: u64,
+    /// Data digests or signatures are sent with its data, which must be the same until then.
+    pub(crate) has_checksums: bool,
     pub(crate) session: serde_json::Value,
 }
 

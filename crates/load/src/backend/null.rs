@@ -32,6 +32,7 @@ impl<D: Driver> Backend<D> for Null {
             capacity_bytes,
             block_bytes: 512,
             max_transfer_bytes: 0,
+            has_checksums: false,
             session: serde_json::Value::Null,
         })
     }

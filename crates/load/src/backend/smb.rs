@@ -70,6 +70,7 @@ impl<D: Driver> Backend<D> for Smb {
             capacity_bytes: 0,
             block_bytes: BLOCK_BYTES,
             max_transfer_bytes: 0,
+            has_checksums: false,
             session: serde_json::Value::Null,
         })
     }
@@ -89,7 +90,8 @@ impl<D: Driver> Backend<D> for Smb {
         let facts = facts.ok_or_else(|| OpenError::new(Blame::Us, "a file is open without its facts"))?;
         let tcp = self.client.tcp_infos(driver, file).next().map(|(_, info)| info).unwrap_or_default();
         let session = share_session_json(self.client.address(file), &facts, &tcp);
-        Ok(OpenedVolume { capacity_bytes: facts.size_bytes, session, ..opened })
+        let has_checksums = facts.signing.is_some();
+        Ok(OpenedVolume { capacity_bytes: facts.size_bytes, has_checksums, session, ..opened })
     }
 
     fn network_since_last(&mut self, driver: &D, network: &mut NetworkTally) {

@@ -92,12 +92,13 @@ pub(crate) fn open<D: Driver>(mut driver: D, setup: WorkerSetup) -> Result<Prepa
     let queues = SharedQueues::new(&setup.spec, &mut opening.volumes, setup.index);
     let WorkerBuilder { flows, volumes, slot_sizes, facts, ratios, .. } = opening;
     let WorkerSetup { spec, plan, control, index, hooks, virtual_time, sender, returned } = setup;
-    let own = spec.verify == VerifyMode::On;
+    let verifies = spec.verify == VerifyMode::On;
+    let own = verifies || opened.iter().any(|(_, _, volume)| volume.has_checksums);
     let in_virtual_time = virtual_time.is_some();
     // Virtual time does not pass while a thread polls.
     let wait = if in_virtual_time { WaitMode::Block } else { spec.wait };
     // Zeros take no memory on the disks of a run in virtual time, and there is no compression.
-    let payload = if in_virtual_time && !own { Payload::Zeros } else { Payload::Random };
+    let payload = if in_virtual_time && !verifies { Payload::Zeros } else { Payload::Random };
     let attach = |region: &_| backends.attach(&mut driver, region);
     let (buffers, places) =
         Buffers::new(attach, &slot_sizes, &ratios, (own, payload), (spec.seed, index as u32)).map_err(

@@ -70,6 +70,20 @@ fn facts_are_what_was_negotiated() {
     array.stop();
 }
 
+/// More than 128 MiB at a time: without digests, slots would share buffers.
+#[test]
+fn no_data_change_after_their_digest_was_made() {
+    let array = array(&Value::Null);
+    let volume = volume(&array, 0, &json!({"outstanding": 200, "iscsi": {"data_digest": "crc32c"}}));
+    let sizes = json!({"kind": "mix", "parts": [[1 << 20, 100.0]]});
+    let writes = stream("s", &["sd0"], &json!({"read_percent": 0, "sizes": sizes}));
+    let order = spec(&json!([volume]), &json!([writes]), &json!({"elapsed_s": 1.5}));
+    let (_, total) = run_well(order);
+    assert!(ios(&total, None, Some(0), Some(Op::Write)) > 200);
+    assert_eq!(total.errors(), 0, "{:?}", total.events);
+    array.stop();
+}
+
 #[test]
 fn data_come_back_as_written() {
     let array = array(&Value::Null);
