@@ -2,12 +2,13 @@
 
 use super::connection::{Outbox, Readiness};
 use super::{HEADER_BYTES, Request, Waiting};
+use crate::affinity::now_s;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Receive memory per connection.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -155,8 +156,8 @@ impl Connection {
     /// Computes for the next answer, which can be sent then; false: there is none.
     fn work_on_next(&mut self) -> bool {
         let Some((request, data)) = self.later.pop_front() else { return false };
-        let until = Instant::now() + self.work;
-        while Instant::now() < until {
+        let until = now_s() + self.work.as_secs_f64();
+        while now_s() < until {
             std::hint::spin_loop();
         }
         self.out.push(&request, data);
