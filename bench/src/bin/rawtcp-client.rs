@@ -1,5 +1,5 @@
-//! `rawtcp-client --port N [--connections N] [--depth N] [--len-bytes N] [--read-percent N] [--region-bytes N]
-//! [--seconds S] [--wait block|spin] [--cpu N]`: runs the closed loop and prints one JSON object.
+//! `rawtcp-client --port N [--connections N] [--depth N] [--len-bytes N] [--buffers N] [--read-percent N]
+//! [--region-bytes N] [--seconds S] [--wait block|spin] [--cpu N]`: runs the closed loop and prints one JSON object.
 
 use lexopt::prelude::*;
 use linerate_bench::affinity::pin;
@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         connections: 1,
         depth: 32,
         len_bytes: 4096,
+        buffers: 1,
         read_percent: 100,
         region_bytes: 256 << 20,
         seconds: 3.0,
@@ -24,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Long("connections") => options.connections = args.value()?.parse()?,
             Long("depth") => options.depth = args.value()?.parse()?,
             Long("len-bytes") => options.len_bytes = args.value()?.parse()?,
+            Long("buffers") => options.buffers = args.value()?.parse::<usize>()?.max(1),
             Long("read-percent") => options.read_percent = args.value()?.parse()?,
             Long("region-bytes") => options.region_bytes = args.value()?.parse()?,
             Long("seconds") => options.seconds = args.value()?.parse()?,

@@ -99,6 +99,7 @@ mod tests {
                 connections,
                 depth: 4,
                 len_bytes: len,
+                buffers: 2,
                 read_percent,
                 region_bytes: 1 << 20,
                 seconds: 0.05,
