@@ -83,11 +83,11 @@ mod tests {
 
     #[test]
     fn client_and_server_move_what_was_asked() {
-        let work = Duration::from_micros(20);
+        let slow = Duration::from_micros(20);
         for (read_percent, len, connections, waiting, work) in [
             (100, 4096, 1, Waiting::Block, Duration::ZERO),
             (0, 262_144, 1, Waiting::Block, Duration::ZERO),
-            (50, 8192, 1, Waiting::Block, work),
+            (50, 8192, 1, Waiting::Block, slow),
             (67, 8192, 3, Waiting::Spin, Duration::ZERO),
         ] {
             let server =

@@ -22,8 +22,8 @@ pub struct ServerOptions {
     pub region_bytes: usize,
     /// How to wait.
     pub waiting: Waiting,
-    /// How long it computes for each answer, as a file server does; answers are then sent one by one. For one connection
-    /// that blocks.
+    /// How long it computes for each answer, as a file server does; answers are then sent one by one. With several
+    /// connections, or without blocking, it is an error.
     pub work: Duration,
 }
 
@@ -79,6 +79,7 @@ impl Server {
         }
         let served = match (&mut connections[..], self.waiting) {
             ([only], Waiting::Block) => self.serve_one(only),
+            _ if !self.work.is_zero() => Err(ErrorKind::InvalidInput.into()),
             (many, _) => self.serve_many(many),
         };
         match served {
