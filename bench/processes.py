@@ -257,12 +257,12 @@ def measure(directory: Path, shape: Shape, server: Server, seconds: float) -> Me
 
 
 def measure_raw(
-    shape: Shape, seconds: float, region_bytes: int, work_us: int = 0, buffers: int = 1
+    shape: Shape, seconds: float, region_bytes: int, work_us: int = 0, own_buffers: bool = False
 ) -> Measure:
     """Measure the limit: the same bytes as a bare request/response pair.
 
-    `work_us`: how long the server computes before each answer; then it sends them one by one. `buffers`: how many the
-    client sends data from.
+    `work_us`: how long the server computes before each answer; then it sends them one by one.
+    `own_buffers`: each write in flight is sent from a buffer of its own.
     """
     common = ["--connections", str(shape.volumes), "--region-bytes", str(region_bytes), "--wait", shape.wait]
     serving = [str(RELEASE / "rawtcp-server"), *common, "--work-us", str(work_us)]
@@ -272,7 +272,8 @@ def measure_raw(
     before = cpu_seconds(server.pid)
     client = [str(RELEASE / "rawtcp-client"), *common, "--port", port, "--seconds", str(seconds)]
     client += ["--depth", str(shape.outstanding), "--len-bytes", str(shape.size_bytes)]
-    client += ["--read-percent", str(shape.read_percent), "--buffers", str(buffers)]
+    client += ["--read-percent", str(shape.read_percent)]
+    client += ["--own-buffers"] if own_buffers else []
     process = pinned(CLIENT_CPU, client, stdout=subprocess.PIPE)
     # The server ends with its client and takes its CPU time along: it is read while both run.
     time.sleep(seconds * 0.8)

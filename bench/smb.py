@@ -3,7 +3,7 @@
 The limit is a bare TCP client that receives and sends as many bytes at the same rate, without SMB.
 
 The client waits as it does by default: it polls for a short time before it sleeps. Polls that found nothing are no CPU
-time of an I/O; their share is printed beside the figure. A client that sleeps at once is shown without a bar.
+time of an I/O; their share is printed beside the figure. A client that sleeps at once is measured beside the bare one.
 """
 
 from __future__ import annotations
@@ -64,11 +64,7 @@ def smb(setting: Setting) -> Iterator[Result]:
         return
     with samba(setting) as server:
         for shape in (*SMALL, *LARGE):
-            most_us = MOST_US[shape.size_bytes]
-            yield _beside(setting, shape, server, f"{shape.name}: client CPU / {most_us:.0f} us", most_us)
-        for shape in SMALL:
-            asleep = replace(shape, wait="block")
-            yield _beside(setting, asleep, server, f"{shape.name}, asleep: client CPU / 6 us", None)
+            yield _beside(setting, shape, server)
         for shape in (*SMALL, *LARGE):
             yield _beside_bare(setting, replace(shape, wait="block"), server)
         for dialect, algorithm in SIGNATURES.items():
@@ -82,37 +78,36 @@ def smb(setting: Setting) -> Iterator[Result]:
                 yield Result(name, SIGNED_MOST, ratios, at_most=True)
 
 
-def _beside(setting: Setting, shape: Shape, server: Server, name: str, most_us: float | None) -> Result:
-    """Client CPU time per I/O over `most_us`, which is the bar; None: over that of the length, without a bar."""
+def _beside(setting: Setting, shape: Shape, server: Server) -> Result:
+    """Client CPU time per I/O over the most that its length may take."""
+    most_us = MOST_US[shape.size_bytes]
     taken = [
         processes.measure(setting.directory, shape, server, setting.seconds) for _ in range(setting.rounds)
     ]
-    over_us = most_us or MOST_US[shape.size_bytes]
-    ratios = tuple(measure.client_cpu_us / over_us for measure in taken)
+    ratios = tuple(measure.client_cpu_us / most_us for measure in taken)
     polled = statistics.median(measure.client_polled for measure in taken)
-    bar = None if most_us is None else 1.0
-    return Result(name, bar, ratios, at_most=True, note=f"polls: {polled:.0%} of the time")
+    name = f"{shape.name}: client CPU / {most_us:.0f} us"
+    return Result(name, 1.0, ratios, at_most=True, note=f"polls: {polled:.0%} of the time")
 
 
 def _beside_bare(setting: Setting, shape: Shape, server: Server) -> Result:
     """Client CPU time per I/O over that of a bare TCP client, whose server answers one by one at the same rate."""
-    ratios = []
-    bare_us = []
+    pairs: list[tuple[float, float]] = []
     answer_us = 0.0
     # The first round only shows how long an answer of the bare server takes by itself.
     for attempt in range(setting.rounds + 1):
         ours = processes.measure(setting.directory, shape, server, setting.seconds)
         work_us = max(1e6 / ours.iops - answer_us, 1.0)
         bare = processes.measure_raw(
-            shape, setting.seconds, VOLUME_BYTES, work_us=round(work_us), buffers=shape.outstanding
+            shape, setting.seconds, VOLUME_BYTES, work_us=round(work_us), own_buffers=True
         )
         answer_us = max(1e6 / bare.iops - work_us, 0.0)
         if attempt > 0:
-            ratios.append(ours.client_cpu_us / bare.client_cpu_us)
-            bare_us.append(bare.client_cpu_us)
+            pairs.append((ours.client_cpu_us, bare.client_cpu_us))
     name = f"{shape.name}, asleep: client CPU / bare TCP client at the same rate"
-    note = f"bare: {statistics.median(bare_us):.1f} us"
-    return Result(name, BARE_MOST, tuple(ratios), at_most=True, note=note)
+    ours_us, bare_us = (statistics.median(of_one) for of_one in zip(*pairs, strict=True))
+    note = f"{ours_us:.1f} us / {bare_us:.1f} us"
+    return Result(name, BARE_MOST, tuple(ours / bare for ours, bare in pairs), at_most=True, note=note)
 
 
 def _client_us(setting: Setting, shape: Shape, server: Server) -> float:

@@ -1,4 +1,4 @@
-//! `rawtcp-client --port N [--connections N] [--depth N] [--len-bytes N] [--buffers N] [--read-percent N]
+//! `rawtcp-client --port N [--connections N] [--depth N] [--len-bytes N] [--own-buffers] [--read-percent N]
 //! [--region-bytes N] [--seconds S] [--wait block|spin] [--cpu N]`: runs the closed loop and prints one JSON object.
 
 use lexopt::prelude::*;
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         connections: 1,
         depth: 32,
         len_bytes: 4096,
-        buffers: 1,
+        own_buffers: false,
         read_percent: 100,
         region_bytes: 256 << 20,
         seconds: 3.0,
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Long("connections") => options.connections = args.value()?.parse()?,
             Long("depth") => options.depth = args.value()?.parse()?,
             Long("len-bytes") => options.len_bytes = args.value()?.parse()?,
-            Long("buffers") => options.buffers = args.value()?.parse::<usize>()?.max(1),
+            Long("own-buffers") => options.own_buffers = true,
             Long("read-percent") => options.read_percent = args.value()?.parse()?,
             Long("region-bytes") => options.region_bytes = args.value()?.parse()?,
             Long("seconds") => options.seconds = args.value()?.parse()?,

@@ -22,8 +22,8 @@ pub struct ClientOptions {
     pub depth: u32,
     /// Data of one request in bytes.
     pub len_bytes: u32,
-    /// Buffers that data of writes are sent from, by tag; at least 1. One stays in the processor's cache.
-    pub buffers: usize,
+    /// Each write in flight is sent from a buffer of its own. One buffer for all stays in the processor's cache.
+    pub own_buffers: bool,
     /// Share of reads in percent.
     pub read_percent: u32,
     /// The server's region.
@@ -65,7 +65,8 @@ struct Source {
 pub fn run_client(options: &ClientOptions) -> io::Result<ClientReport> {
     let places = (options.region_bytes as u64 / u64::from(options.len_bytes)).max(1);
     let mut source = Source { state: 0x9e37_79b9_7f4a_7c15, places, options: *options };
-    let data = vec![0x5a; options.len_bytes as usize * options.buffers];
+    let buffers = if options.own_buffers { options.depth.max(1) } else { 1 };
+    let data = vec![0x5a; options.len_bytes as usize * buffers as usize];
     let mut connections = Vec::with_capacity(options.connections);
     for _ in 0..options.connections {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, options.port))?;
@@ -168,7 +169,7 @@ impl Source {
         let offset_bytes = (self.state >> 8) % self.places * u64::from(len_bytes);
         let request = Request { write, len_bytes, tag, offset_bytes };
         let len = len_bytes as usize;
-        let from = tag as usize % self.options.buffers * len;
+        let from = if self.options.own_buffers { tag as usize * len } else { 0 };
         out.push(&request, if write { (from, len) } else { (0, 0) });
     }
 }

@@ -99,7 +99,7 @@ mod tests {
                 connections,
                 depth: 4,
                 len_bytes: len,
-                buffers: 2,
+                own_buffers: waiting == Waiting::Block,
                 read_percent,
                 region_bytes: 1 << 20,
                 seconds: 0.05,
